@@ -1,0 +1,152 @@
+/* py_node.h: the node of the eager graph, its allocation, its teardown, and the mode of the thread.
+ * Owns the struct; knows the op table, not what any op computes. Next: py_value.c makes nodes, py_graph.c walks them. */
+#ifndef PG_PY_NODE_H
+#define PG_PY_NODE_H
+
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+#include <stdint.h>
+
+#include "ops.h"
+
+#if defined(__GNUC__) || defined(__clang__)
+#define PG_LIKELY(x) __builtin_expect(!!(x), 1)
+#define PG_UNLIKELY(x) __builtin_expect(!!(x), 0)
+#define PG_PREFETCH(address) __builtin_prefetch(address, 1)
+#define PG_NOINLINE __attribute__((noinline))
+#else
+#define PG_LIKELY(x) (x)
+#define PG_UNLIKELY(x) (x)
+#define PG_PREFETCH(address) ((void)(address))
+#define PG_NOINLINE
+#endif
+
+typedef struct pg_node pg_node;
+typedef struct pg_many pg_many;
+
+/* An operand: a node (owned), or a number kept inline where the operand does not require a gradient. */
+typedef union {
+    pg_node *node;
+    double constant;
+    pg_many *many; /* in[0] of a node with PG_MANY */
+} pg_operand;
+
+/* Note [Node]. A node is its Python object: 64 bytes, one cache line, no dict. Edges go from child to parent alone.
+ * `seen` is the sum of the operands' versions when the node was made, so that backward notices an operand whose data
+ * were written since; `mark` is the epoch of the last sort that met the node. A leaf has no operands and keeps in
+ * in[0] the node of its gradient and in in[1] (borrowed) its stand-in, after backward(create_graph=True). */
+struct pg_node {
+    PyObject_HEAD
+    double data;
+    double grad;
+    uint8_t op;
+    uint8_t flags;
+    uint8_t version;
+    uint8_t seen;
+    uint32_t mark;
+    pg_operand in[PG_MAX_ARITY];
+};
+
+enum {
+    PG_REQUIRES_GRAD = 1,
+    PG_COLLECTED = 2,      /* has a header of the cyclic collector: see Note [Cycles] */
+    PG_CONST0 = 4,         /* in[0] is no node but a constant, or absent; PG_CONST0 << i for in[i] */
+    PG_CONST1 = 8,
+    PG_CONST2 = 16,
+    PG_CONSTANTS = PG_CONST0 | PG_CONST1 | PG_CONST2,
+    PG_MANY = 32,          /* operands are in a block of their own */
+    PG_NOTED = 64,         /* a leaf with a gradient node or stand-in; a stand-in; an op whose place is noted */
+    PG_RELEASED = 128      /* backward(retain_graph=False) has dropped its operands */
+};
+
+/* The operands of an n-ary node. After operand[count] come count bytes: 1 where the operand is a node. */
+struct pg_many {
+    Py_ssize_t count;
+    Py_ssize_t cursor;  /* of the sort under way */
+    PyObject *closure;  /* leaf: the user's backward_fn or NULL; custom: the op; else NULL */
+    pg_operand operand[];
+};
+
+static inline uint8_t *pg_many_is_node(pg_many *many) { return (uint8_t *)(many->operand + many->count); }
+
+extern PyTypeObject pg_value_type;
+extern uint8_t pg_arity[PG_OP_COUNT]; /* of the rows of the table, 0 for the rest: one cache line or two */
+extern uint8_t pg_saved[PG_OP_COUNT];
+
+#define PG_IS_VALUE(object) (Py_TYPE(object) == &pg_value_type)
+
+PyObject *pg_leaf_gradient(pg_node *leaf); /* the node of its gradient, or NULL (borrowed) */
+static inline int pg_is_leaf(const pg_node *node) { return node->op == PG_OP_leaf; }
+
+/* Note [Operand mask]. Bit i is set where in[i] is a node; a stand-in's is borrowed. No loop over operands asks for
+ * the arity: it takes the lowest bit off the mask until nothing is left. */
+static inline unsigned pg_operand_mask(const pg_node *node) { return (~(unsigned)node->flags / PG_CONST0) & 7; }
+static inline unsigned pg_lowest(unsigned mask) { return mask & 1 ? 0 : mask & 2 ? 1 : 2; }
+
+/* ---- the mode of a thread. pg_unusual counts the threads in which something is not as usual, so that making a node
+ * looks at one global and no thread-local while nothing is. ---- */
+typedef struct {
+    int no_grad;  /* nothing is recorded */
+    int anomaly;  /* depth of detect_anomaly */
+    int tracing;  /* depth of transforms */
+} pg_mode;
+extern _Thread_local pg_mode pg_thread;
+extern long pg_unusual;
+void pg_set_no_grad(int no_grad);
+void pg_enter_anomaly(void);
+void pg_leave_anomaly(void);
+
+int pg_place_note(pg_node *node, PyObject *place);
+PyObject *pg_place_of(pg_node *node); /* borrowed; NULL without an error where nothing was noted */
+void pg_place_forget(pg_node *node);
+
+/* ---- allocation ---- */
+void *pg_pages_alloc(size_t bytes); /* zeroed or not, NULL without an error where there is no memory */
+void pg_pages_free(void *start, size_t bytes);
+pg_node *pg_node_alloc_slow(void);
+pg_node *pg_node_alloc_collected(void);
+void pg_node_track(pg_node *node); /* once its fields are set */
+pg_many *pg_many_new(Py_ssize_t count);
+void pg_node_dealloc(PyObject *self);
+int pg_node_traverse(PyObject *self, visitproc visit, void *arg);
+int pg_node_clear(PyObject *self);
+int pg_node_is_collected(PyObject *self);
+void pg_heap_stats(size_t *slabs, size_t *live);
+
+/* Drops the operands of a node that stays: afterwards it is PG_RELEASED. With `graveyard` the references go to that
+ * list instead, since a walk further out may still need what they hold. */
+int pg_node_release(pg_node *node, PyObject *graveyard);
+
+typedef struct pg_slab pg_slab;
+struct pg_slab {
+    pg_node *free;       /* freed nodes, linked through their first word */
+    char *bump, *end;    /* never used yet */
+    Py_ssize_t live;
+    int listed;          /* current, or in the list of slabs with room */
+    pg_slab *next, *previous;
+};
+extern pg_slab *pg_current_slab;
+
+/* A node with its object header set and nothing else. */
+static inline pg_node *pg_node_alloc(void) {
+    pg_slab *slab = pg_current_slab;
+    pg_node *node = slab->free;
+    if (PG_LIKELY(node != NULL)) {
+        slab->free = *(pg_node **)node;
+    } else if (PG_LIKELY(slab->bump < slab->end)) {
+        node = (pg_node *)slab->bump;
+        slab->bump += sizeof(pg_node);
+    } else {
+        return pg_node_alloc_slow();
+    }
+    slab->live++;
+#ifdef Py_TRACE_REFS
+    return (pg_node *)PyObject_Init((PyObject *)node, &pg_value_type);
+#else
+    Py_SET_TYPE(node, &pg_value_type);
+    Py_SET_REFCNT((PyObject *)node, 1);
+    return node;
+#endif
+}
+
+#endif

@@ -1,0 +1,14 @@
+/* py_value.h: the Python type of a node, and what the extension module needs of it. */
+#ifndef PG_PY_VALUE_H
+#define PG_PY_VALUE_H
+
+#include "py_node.h"
+
+int pg_core_init(void);                                    /* readies types and tables; call once, before all else */
+void pg_set_hooks(PyObject *real, PyObject *place, PyObject *arrays, PyObject *anomaly, PyObject *graph_error);
+int pg_type_add(const char *name, PyObject *attribute);    /* a method or attribute of Value, written in Python */
+PyObject *pg_value_parents(PyObject *self);                /* tuple of the operands that are nodes */
+PyObject *pg_value_operands(PyObject *self);               /* tuple of nodes and floats */
+PyObject *pg_value_step(PyObject *self);                   /* adds a node's contributions: what backward_fn calls */
+
+#endif

@@ -1,0 +1,19 @@
+# cython: language_level=3, boundscheck=False, wraparound=False
+"""The extension module: what Python sees of csrc. This file is its table of contents.
+
+The node, its arithmetic and its walks are C (csrc); here they are given Python names. No mathematics here.
+"""
+
+from cpython.object cimport PyObject
+from cpython.mem cimport PyMem_Free, PyMem_Malloc
+from cpython.ref cimport Py_INCREF
+
+include "_core_c.pxi"          # declarations of csrc
+include "_core_table.pxi"      # the op table as Python objects
+include "_core_modes.pxi"      # no_grad, anomaly and tracing of the running thread
+include "_core_graph.pxi"      # gradients, sums, ops of the user's 
+include "_core_copy.pxi"       # copy, deepcopy, pickle
+
+pg_core_init()
+
+Value = <object><PyObject *>&pg_value_type

@@ -1,0 +1,105 @@
+# _core_c.pxi: declarations of csrc, for the other parts of _core.pyx.
+
+from cpython.object cimport PyTypeObject
+from libc.stdint cimport uint8_t, uint32_t
+
+cdef extern from "ops.h":
+    ctypedef struct pg_op_info:
+        const char *name
+        int arity
+        const char *value
+        const char *gradient[3]
+        const char *domain
+        const char *summary
+        int required
+        const char *keyword[3]
+        double fallback[3]
+        unsigned saved
+    ctypedef struct pg_op_alias:
+        const char *spelling
+        int op
+    pg_op_info pg_ops[]
+    const pg_op_alias pg_op_aliases[]
+    const int pg_op_alias_count
+    int PG_OP_leaf, PG_OP_TABLE_END, PG_OP_sum, PG_OP_dot, PG_OP_closure, PG_OP_custom, PG_OP_stand_in, PG_OP_COUNT
+    int pg_op_find(const char *name)
+
+cdef extern from "scalar.h":
+    double pg_forward(int op, double a, double b, double c)
+    void pg_vjp(int op, double g, double y, double a, double b, double c, double *partial)
+
+cdef extern from "py_node.h":
+    ctypedef struct pg_many:
+        Py_ssize_t count
+        Py_ssize_t cursor
+        PyObject *closure
+    ctypedef union pg_operand:
+        pg_node *node
+        double constant
+        pg_many *many
+    ctypedef struct pg_node:
+        double data
+        double grad
+        uint8_t op
+        uint8_t flags
+        uint8_t version
+        uint8_t seen
+        uint32_t mark
+        pg_operand in_ "in"[3]
+    ctypedef struct pg_mode:
+        int no_grad
+        int anomaly
+        int tracing
+    pg_mode pg_thread
+    void pg_set_no_grad(int no_grad)
+    void pg_enter_anomaly()
+    void pg_leave_anomaly()
+    void pg_heap_stats(size_t *slabs, size_t *live)
+    int PG_REQUIRES_GRAD, PG_RELEASED, PG_MANY
+    bint PG_IS_VALUE(object)
+    PyTypeObject pg_value_type
+
+cdef extern from "py_record.h":
+    ctypedef struct pg_arg:
+        pg_node *node
+        double data
+    int pg_load(object value, pg_arg *arg) except -1
+    pg_node *pg_leaf(double data, int requires_grad) except NULL
+    object pg_record(int op, double y, const pg_arg *args, int count)
+    object pg_record_many(int op, double y, const pg_arg *args, Py_ssize_t count, PyObject *closure)
+    object pg_sum(object values)
+    object pg_dot(object left, object right)
+
+cdef extern from "py_op.h":
+    object pg_op_new(int op, const char *name)
+
+cdef extern from "py_graph.h":
+    ctypedef struct pg_order:
+        pg_node **nodes
+        size_t count
+        uint32_t epoch
+        int foreign
+    int pg_order_make(pg_order *order, pg_node *root, pg_node **targets, size_t count, int zero) except -1
+    void pg_order_free(pg_order *order)
+    Py_ssize_t pg_operand_count(const pg_node *node)
+    pg_node *pg_operand_node(const pg_node *node, Py_ssize_t i)
+    double pg_operand_data(const pg_node *node, Py_ssize_t i)
+    int pg_gradients(pg_node *root, double grad, pg_node **targets, size_t count, double *gradients) except -1
+
+cdef extern from "py_gradient.h":
+    object pg_tangents(list outputs, pg_node **targets, size_t count, list directions, int graph)
+    object pg_gradients_graph(pg_node *root, object grad, pg_node **targets, size_t count)
+
+cdef extern from "py_value.h":
+    int pg_core_init() except -1
+    void pg_set_hooks(object real, object place, object arrays, object anomaly, object graph_error)
+    int pg_type_add(const char *name, object attribute) except -1
+    tuple pg_value_operands(object node)
+
+cdef extern from "py_map.h":
+    ctypedef struct pg_map:
+        size_t capacity
+        size_t count
+    long long pg_map_get(const pg_map *map, const pg_node *node)
+    int pg_map_set(pg_map *map, pg_node *node, long long number) except -1
+    void pg_map_clear(pg_map *map)

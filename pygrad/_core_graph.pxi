@@ -1,0 +1,135 @@
+# _core_graph.pxi: gradients, n-ary sums, ops of the user's.
+
+
+def sum(values):
+    """Sum of Values and real numbers as one node, added from left to right from 0.0; a float without a Value.
+
+    Raises TypeError for an element that is neither.
+
+    >>> from pygrad import Value, sum
+    >>> x = Value(2.0)
+    >>> sum([x, 1.0, x]).data
+    5.0
+    """
+    return pg_sum(values)
+
+
+def dot(left, right):
+    """Sum of products of two equally long sequences as one node, added from left to right from 0.0.
+
+    Raises ValueError where the lengths differ, TypeError for an element that is no Value or real number.
+
+    >>> from pygrad import Value, dot
+    >>> w = [Value(1.0), Value(2.0)]
+    >>> dot(w, [3.0, 4.0]).data
+    11.0
+    """
+    return pg_dot(left, right)
+
+
+cdef pg_node **targets_of(list targets) except NULL:
+    """The targets as an array of borrowed pointers, to be freed by the caller."""
+    cdef pg_node **nodes = <pg_node **>PyMem_Malloc((len(targets) + 1) * sizeof(pg_node *))
+    if nodes == NULL:
+        raise MemoryError()
+    for i, target in enumerate(targets):
+        if not PG_IS_VALUE(target):
+            PyMem_Free(nodes)
+            raise TypeError(f"gradients: targets must be Values, found {target!r}")
+        nodes[i] = <pg_node *><PyObject *>target
+    return nodes
+
+
+def gradients(root, list targets, grad=1.0):
+    """The gradients of `root` with respect to `targets` times `grad`, as floats; no other .grad is touched."""
+    if not PG_IS_VALUE(root):
+        return [0.0] * len(targets)
+    cdef Py_ssize_t count = len(targets)
+    cdef pg_node **nodes = targets_of(targets)
+    cdef double *result = <double *>PyMem_Malloc((count + 1) * sizeof(double))
+    try:
+        if result == NULL:
+            raise MemoryError()
+        pg_gradients(<pg_node *><PyObject *>root, grad, nodes, count, result)
+        return [result[i] for i in range(count)]
+    finally:
+        PyMem_Free(result)
+        PyMem_Free(nodes)
+
+
+def gradients_graph(root, list targets, grad=1.0):
+    """The same as nodes, to be differentiated again; a float where a gradient is constant."""
+    if not PG_IS_VALUE(root):
+        return [0.0] * len(targets)
+    cdef pg_node **nodes = targets_of(targets)
+    try:
+        return pg_gradients_graph(<pg_node *><PyObject *>root, grad if PG_IS_VALUE(grad) else float(grad), nodes,
+                                  len(targets))
+    finally:
+        PyMem_Free(nodes)
+
+
+def as_float(number, str what):
+    """A real number as a float; TypeError that opens with `what` for anything else."""
+    cdef pg_arg arg
+    if PG_IS_VALUE(number) or pg_load(number, &arg) == 0:
+        raise TypeError(f"{what}: must be a real number, found {number!r} of type {type(number).__name__}")
+    return arg.data
+
+
+def record_custom(op, y, tuple operands):
+    """The result of an op of the user's as a node."""
+    cdef Py_ssize_t count = len(operands)
+    cdef double number = as_float(y, op.__name__)
+    cdef pg_arg *args = <pg_arg *>PyMem_Malloc((count + 1) * sizeof(pg_arg))
+    if args == NULL:
+        raise MemoryError()
+    try:
+        for i in range(count):
+            if pg_load(operands[i], &args[i]) == 0:
+                raise TypeError(f"{op.__name__}: operand {i} must be a Value or a real number, found {operands[i]!r} "
+                                f"of type {type(operands[i]).__name__}")
+        Py_INCREF(op)
+        return pg_record_many(PG_OP_custom, number, args, count, <PyObject *>op)
+    finally:
+        PyMem_Free(args)
+
+
+def has_other_leaves(root, list targets):
+    """Whether `root` was computed from leaves that are not among the targets."""
+    if not PG_IS_VALUE(root):
+        return False
+    cdef pg_order order
+    cdef pg_node **nodes = targets_of(targets)
+    try:
+        try:
+            pg_order_make(&order, <pg_node *><PyObject *>root, nodes, len(targets), 0)
+            return order.foreign != 0
+        finally:
+            pg_order_free(&order)
+    finally:
+        PyMem_Free(nodes)
+
+
+def tangents(list outputs, list targets, list directions, bint graph):
+    """Forward mode: the derivative of each output along `directions`, one a target. With `graph`, as nodes."""
+    cdef Py_ssize_t count = len(targets)
+    cdef pg_node **nodes = targets_of(targets)
+    try:
+        return pg_tangents(outputs, nodes, count, directions, graph)
+    finally:
+        PyMem_Free(nodes)
+
+
+def operands(node):
+    """All operands of a Value, Values and floats."""
+    if not PG_IS_VALUE(node):
+        raise TypeError(f"operands: needs a Value, found {node!r}")
+    return pg_value_operands(node)
+
+
+def heap_stats():
+    """(slabs mapped, nodes live in the current slab)."""
+    cdef size_t slabs = 0, live = 0
+    pg_heap_stats(&slabs, &live)
+    return slabs, live

@@ -1,0 +1,77 @@
+"""Ops of the user's own, in Python. The core calls `gradients` in backward, `gradients_graph` with create_graph."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from pygrad import _core
+from pygrad._core import Value
+
+__all__ = ["custom_op"]
+
+
+class CustomOp:
+    """A function on Values with a gradient of the user's. Made by custom_op."""
+
+    def __init__(self, value: Callable[..., float], gradient: Callable[..., Any], name: str) -> None:
+        self.value = value
+        self.gradient = gradient
+        self.__name__ = name
+        self.__doc__ = value.__doc__
+
+    def __call__(self, *operands: Any) -> Any:
+        numbers = [operand.data if isinstance(operand, Value) else operand for operand in operands]
+        y = self.value(*numbers)
+        if isinstance(y, Value):
+            raise TypeError(f"{self.__name__}: the value must be computed from floats and be one, found {y!r}")
+        return _core.record_custom(self, y, operands) if any(isinstance(o, Value) for o in operands) else y
+
+    def __repr__(self) -> str:
+        return f"<custom op {self.__name__}>"
+
+    def _contributions(self, g: Any, y: Any, operands: tuple[Any, ...]) -> tuple[Any, ...]:
+        found = self.gradient(g, y, *operands)
+        contributions = tuple(found) if isinstance(found, (tuple, list)) else (found,)
+        if len(contributions) != len(operands):
+            raise ValueError(
+                f"{self.__name__}: gradient must give one number an operand, "
+                f"found {len(contributions)} for {len(operands)}"
+            )
+        return contributions
+
+    def gradients(self, g: float, y: float, operands: tuple[float, ...]) -> tuple[float, ...]:
+        """Contributions to the operands' gradients, as floats; None counts as zero."""
+        found = self._contributions(g, y, operands)
+        return tuple(0.0 if c is None else _core.as_float(c, f"{self.__name__}: gradient") for c in found)
+
+    def gradients_graph(self, g: Any, y: Any, operands: tuple[Any, ...]) -> tuple[Any, ...]:
+        """The same on Values: a gradient written with Python's operators and pygrad's functions is recorded."""
+        _core.enter_trace()
+        try:
+            found = self._contributions(g, y, operands)
+        finally:
+            _core.leave_trace()
+        what = f"{self.__name__}: gradient"
+        return tuple(0.0 if c is None else c if isinstance(c, Value) else _core.as_float(c, what) for c in found)
+
+
+def custom_op(value: Callable[..., float], gradient: Callable[..., Any], *, name: str | None = None) -> CustomOp:
+    """An op from a value on floats and a gradient.
+
+    value(*operands) takes floats and gives a float. gradient(g, y, *operands) takes the adjoint g of the result, the
+    result y and the operands, and gives one contribution an operand (a tuple, or one number for one operand; None for
+    zero). Written with Python's operators and pygrad's functions, the gradient can be differentiated itself, to any
+    order; written with `math` on floats it serves first derivatives, and a second one raises TypeError.
+
+    >>> import math, pygrad
+    >>> from pygrad import Value, custom_op
+    >>> logistic = custom_op(lambda a: 1 / (1 + math.exp(-a)), lambda g, y, a: g * y * (1 - y), name="logistic")
+    >>> x = Value(0.0)
+    >>> logistic(x).backward()
+    >>> x.grad
+    0.25
+    >>> pygrad.grad(pygrad.grad(logistic))(1.0)
+    -0.09085774767294841
+    """
+    return CustomOp(value, gradient, name or getattr(value, "__name__", "custom"))

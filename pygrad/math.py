@@ -1,0 +1,165 @@
+"""The standard library's `math`, for floats and Values alike: `from pygrad import math` in place of `import math`.
+
+Floats stay floats, and a Value gives a Value. Poles and overflow follow IEEE 754 for both: log(-1.0) is nan and
+exp(1000.0) is inf, where the standard library raises. What is about integers or about the bits of a number is the
+standard library's own, and looks at a Value's data: floor, ceil and trunc give ints, isnan and isclose truths.
+"""
+
+from __future__ import annotations
+
+import math as _math
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from pygrad._core import Value, dot, sum
+from pygrad.ops import FUNCTIONS as _FUNCTIONS
+
+globals().update(_FUNCTIONS)
+
+e, inf, nan, pi, tau = _math.e, _math.inf, _math.nan, _math.pi, _math.tau
+
+remainder = _FUNCTIONS["ieee_remainder"]
+
+# Of integers: no Value makes sense there.
+comb, factorial, gcd, isqrt, lcm, perm = (
+    _math.comb, _math.factorial, _math.gcd, _math.isqrt, _math.lcm, _math.perm,
+)  # fmt: skip
+
+
+def _data(x: Any) -> Any:
+    return x.data if isinstance(x, Value) else x
+
+
+def floor(x: Any) -> int:
+    """The largest integer not above x, an int. The op with a gradient of zero is pygrad.floor."""
+    return _math.floor(_data(x))
+
+
+def ceil(x: Any) -> int:
+    """The smallest integer not below x, an int. The op with a gradient of zero is pygrad.ceil."""
+    return _math.ceil(_data(x))
+
+
+def trunc(x: Any) -> int:
+    """The integer part of x, an int. The op with a gradient of zero is pygrad.trunc."""
+    return _math.trunc(_data(x))
+
+
+def isnan(x: Any) -> bool:
+    """Whether x is nan."""
+    return _math.isnan(_data(x))
+
+
+def isinf(x: Any) -> bool:
+    """Whether x is inf or -inf."""
+    return _math.isinf(_data(x))
+
+
+def isfinite(x: Any) -> bool:
+    """Whether x is neither inf nor nan."""
+    return _math.isfinite(_data(x))
+
+
+def isclose(a: Any, b: Any, *, rel_tol: float = 1e-09, abs_tol: float = 0.0) -> bool:
+    """Whether a and b are close, as math.isclose has it."""
+    return _math.isclose(_data(a), _data(b), rel_tol=rel_tol, abs_tol=abs_tol)
+
+
+def ulp(x: Any) -> float:
+    """The value of the least significant bit of x."""
+    return _math.ulp(_data(x))
+
+
+def nextafter(x: Any, y: Any) -> float:
+    """The float next to x towards y."""
+    return _math.nextafter(_data(x), _data(y))
+
+
+def frexp(x: Any) -> tuple[Any, int]:
+    """(m, e) with x == m * 2**e and 0.5 <= |m| < 1; e is a constant.
+
+    >>> from pygrad import math
+    >>> math.frexp(6.0)
+    (0.75, 3)
+    """
+    exponent = _math.frexp(_data(x))[1]
+    return _FUNCTIONS["ldexp"](x, float(-exponent)), exponent
+
+
+def modf(x: Any) -> tuple[Any, float]:
+    """(fractional part, integer part), both with the sign of x; the integer part is a constant float."""
+    fraction, whole = _math.modf(_data(x))
+    return (x - whole if isinstance(x, Value) else fraction), whole
+
+
+def log(x: Any, base: Any = None) -> Any:
+    """Natural logarithm, or that to a base.
+
+    >>> from pygrad import math
+    >>> math.log(8.0, 2.0)
+    3.0
+    """
+    natural = _FUNCTIONS["log"]
+    return natural(x) if base is None else natural(x) / natural(base)
+
+
+def hypot(*coordinates: Any) -> Any:
+    """Length of a vector of any number of coordinates; gradient 0 at the origin.
+
+    >>> from pygrad import math
+    >>> math.hypot(2.0, 3.0, 6.0)
+    7.0
+    """
+    if not coordinates:
+        return 0.0
+    length = coordinates[0]
+    if len(coordinates) == 1:
+        return _FUNCTIONS["abs"](length)
+    for coordinate in coordinates[1:]:
+        length = _FUNCTIONS["hypot"](length, coordinate)
+    return length
+
+
+def dist(p: Sequence[Any], q: Sequence[Any]) -> Any:
+    """Distance of two points of equally many coordinates.
+
+    >>> from pygrad import math
+    >>> math.dist([0.0, 0.0], [3.0, 4.0])
+    5.0
+    """
+    if len(p) != len(q):
+        raise ValueError(f"dist: points must have equally many coordinates, found {len(p)} and {len(q)}")
+    return hypot(*(a - b for a, b in zip(p, q, strict=True)))
+
+
+def prod(values: Iterable[Any], *, start: Any = 1) -> Any:
+    """Product, from left to right from start.
+
+    >>> from pygrad import math
+    >>> math.prod([2.0, 3.0])
+    6.0
+    """
+    result = start
+    for value in values:
+        result = result * value
+    return result
+
+
+def fsum(values: Iterable[Any]) -> Any:
+    """Sum: of floats exactly rounded, as math.fsum; with a Value among them as one node, added from left to right."""
+    items = list(values)
+    return sum(items) if any(isinstance(item, Value) for item in items) else _math.fsum(items)
+
+
+def sumprod(p: Iterable[Any], q: Iterable[Any]) -> Any:
+    """Sum of products of two equally long sequences, added from left to right.
+
+    >>> from pygrad import math
+    >>> math.sumprod([1.0, 2.0], [3.0, 4.0])
+    11.0
+    """
+    return dot(p, q)
+
+
+__all__ = sorted(name for name in globals() if not name.startswith("_") and name not in {
+    "annotations", "Any", "Iterable", "Sequence", "Value"})  # fmt: skip

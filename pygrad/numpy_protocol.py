@@ -1,0 +1,107 @@
+"""NumPy's functions on Values: what np.tanh(v), np.float64(2) * v and np.sinc(v) mean. Knows the table, no formula.
+
+Arrays of Values are arrays of dtype object: NumPy's own operators, np.sum, np.dot and @ work on them element by
+element, since a Value has Python's operators, and methods under NumPy's names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from pygrad import _core
+from pygrad._core import Value
+from pygrad.ops import ALIASES, FUNCTIONS, TABLE
+
+__all__: list[str] = []
+
+# Ufuncs that look at numbers and give truths: they see the data.
+_PREDICATES = {
+    "equal", "not_equal", "less", "less_equal", "greater", "greater_equal", "isnan", "isinf", "isfinite", "signbit",
+    "logical_and", "logical_or", "logical_xor", "logical_not",
+}  # fmt: skip
+
+# Functions of NumPy's that are no ufuncs, and have a row in the table.
+_FUNCTIONS: dict[Callable[..., Any], str] = {np.sinc: "sinc", np.where: "where", np.clip: "clip", np.fix: "trunc"}
+
+
+def _elements(function: Callable[..., Any], operands: tuple[Any, ...]) -> Any:
+    """`function` over broadcast operands of which one is an array: float64 where no Value is left, else object."""
+    boxed = []
+    for operand in operands:
+        if isinstance(operand, Value):
+            box = np.empty((), dtype=object)
+            box[()] = operand
+            operand = box
+        boxed.append(operand)
+    result = np.frompyfunc(function, len(boxed), 1)(*boxed)
+    if not isinstance(result, np.ndarray):
+        return result
+    return result if any(isinstance(item, Value) for item in result.flat) else result.astype(float)
+
+
+def array_operands(op: Callable[..., Any], operands: tuple[Any, ...]) -> Any:
+    """An op of the table on operands of which one is an array; NotImplemented where none is."""
+    if not any(isinstance(operand, np.ndarray) for operand in operands):
+        return NotImplemented
+    scalars = all(isinstance(o, Value) or np.ndim(o) == 0 for o in operands)
+    if scalars:
+        return op(*(o if isinstance(o, Value) else o.item() if isinstance(o, np.ndarray) else o for o in operands))
+    return _elements(op, operands)
+
+
+def _array_ufunc(self: Any, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
+    name = ufunc.__name__
+    if any(out is not None for out in kwargs.pop("out", None) or ()):
+        raise TypeError(f"np.{name}: out= would lose the graph of a Value; use the result")
+    if kwargs.pop("where", True) is not True:
+        raise TypeError(f"np.{name}: where= leaves elements undefined; use pygrad.where")
+    if method == "reduce" and isinstance(inputs[0], Value):
+        return inputs[0]
+    if method != "__call__":
+        raise TypeError(f"np.{name}.{method}: is not defined for a Value")
+    if kwargs:
+        raise TypeError(f"np.{name}: unexpected keyword {next(iter(kwargs))!r} for a Value")
+    if name in _PREDICATES:
+        return ufunc(*(_core_data(x) for x in inputs))
+    if name == "divmod":
+        return array_binary("floor_divide", inputs), array_binary("remainder", inputs)
+    if name not in FUNCTIONS:
+        raise TypeError(f"np.{name}: is not defined for a Value; `python -m pygrad ops` lists what is")
+    return array_binary(name, inputs)
+
+
+def array_binary(name: str, inputs: tuple[Any, ...]) -> Any:
+    """The op of that NumPy name on inputs of which one is a Value."""
+    function = FUNCTIONS[name]
+    if any(isinstance(x, np.ndarray) for x in inputs):
+        return array_operands(function, inputs)
+    return function(*inputs)
+
+
+def _core_data(x: Any) -> Any:
+    if isinstance(x, Value):
+        return x.data
+    if isinstance(x, np.ndarray) and x.dtype == object:
+        return np.array([_core_data(item) for item in x.flat]).reshape(x.shape)
+    return x
+
+
+def _array_function(self: Any, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
+    name = _FUNCTIONS.get(func)
+    if name is not None and not kwargs.keys() - {"a_min", "a_max", "min", "max", "out"}:
+        kwargs = {{"a_min": "min", "a_max": "max"}.get(key, key): value for key, value in kwargs.items()}
+        if len(args) < TABLE[name].arity - len(TABLE[name].defaults):
+            raise TypeError(f"np.{func.__name__}: needs {TABLE[name].arity} operands for a Value, found {len(args)}")
+        return FUNCTIONS[name](*args, **kwargs)
+    implementation = getattr(func, "_implementation", None)
+    if implementation is None:
+        raise TypeError(f"np.{func.__name__}: is not defined for a Value")
+    return implementation(*args, **kwargs)
+
+
+_core.add_to_type("__array_ufunc__", _array_ufunc)
+_core.add_to_type("__array_function__", _array_function)
+assert set(ALIASES.values()) <= TABLE.keys()

@@ -1,0 +1,356 @@
+"""Transforms of functions: grad, value_and_grad, vjp, jvp, jacobian, hessian, hvp. They know structures, and no op.
+
+Every transform runs `f` once on fresh Values and differentiates the graph that this leaves.
+
+Note [Nesting]. An argument that is a Value already belongs to an outer transform. The inner one differentiates with
+respect to an identity node over it, which only this run of `f` can reach, so that perturbations are never confused,
+and the outer graph stays connected. Where a result depends on something outside (such an argument, or a Value that `f`
+closes over), gradients are computed as nodes, else as floats.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from pygrad import _core
+from pygrad._core import Value
+from pygrad.modes import enable_grad
+from pygrad.structures import flatten, is_number, map_structure, refill
+
+__all__ = ["grad", "hessian", "hvp", "jacobian", "jvp", "value_and_grad", "vjp"]
+
+
+class Run:
+    """One run of `f` on Values: the inputs that are differentiated, and what came out."""
+
+    def __init__(
+        self, name: str, f: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any], argnums: Any,
+        has_aux: bool, as_values: bool,
+    ) -> None:  # fmt: skip
+        self.name = name
+        self.as_values = as_values
+        self.single = isinstance(argnums, (int, np.integer))
+        self.positions = [self._position(n, len(args)) for n in ([argnums] if self.single else argnums)]
+        self.given = [args[n] for n in self.positions]
+        self.inputs: list[Any] = []
+        self.nested = False
+        self.outside = _core.is_grad_enabled()
+        call = list(args)
+        _core.enter_trace()
+        try:
+            with enable_grad():
+                for position in self.positions:
+                    call[position] = self._lift(args[position])
+                out = f(*call, **kwargs)
+        finally:
+            _core.leave_trace()
+        self.aux = None
+        if has_aux:
+            if not (isinstance(out, tuple) and len(out) == 2):
+                raise TypeError(
+                    f"{name}: with has_aux=True the function must return (result, aux), found {_shown(out)}"
+                )
+            out, self.aux = out
+        self.out = out
+
+    def _position(self, n: Any, count: int) -> int:
+        if not isinstance(n, (int, np.integer)) or not -count <= n < count:
+            raise ValueError(f"{self.name}: argnums {n!r} does not name one of {count} positional arguments")
+        return int(n) % count
+
+    def _lift(self, arg: Any) -> Any:
+        """An argument with its numbers as fresh Values; an array, with as_values, as nested lists of them."""
+        before = len(self.inputs)
+        lifted = map_structure(self._lift_number, arg, self._lift_other)
+        if len(self.inputs) == before:
+            raise TypeError(f"{self.name}: found no number to differentiate in argument {_shown(arg)}")
+        return _lists(lifted) if self.as_values else lifted
+
+    def _lift_number(self, number: Any) -> Any:
+        value = +number if isinstance(number, Value) else Value(number)
+        self.nested |= isinstance(number, Value) and number.requires_grad
+        if not value.requires_grad:
+            value = Value(value.data)
+        self.inputs.append(value)
+        return value
+
+    def _lift_other(self, leaf: Any) -> Any:
+        return leaf
+
+    def needs_graph(self, roots: list[Any]) -> bool:
+        """Whether a result depends on something outside: see Note [Nesting]."""
+        if not self.outside:
+            return False
+        return self.nested or any(_core.has_other_leaves(root, self.inputs) for root in roots)
+
+    def shape(self, gradients: Sequence[Any]) -> Any:
+        """Gradients, one an input, in the structure of the arguments: of one argument itself, of several a tuple."""
+        numbers = iter(gradients)
+        shaped = [refill(arg, numbers, lambda leaf: None) for arg in self.given]
+        return shaped[0] if self.single else tuple(shaped)
+
+    def result(self, out: Any, graph: bool) -> Any:
+        """What came out, as floats unless it depends on something outside."""
+        return out if graph else map_structure(lambda v: v.data if isinstance(v, Value) else v, out)
+
+    def scalar(self) -> Any:
+        """What came out, which must be one number."""
+        if not is_number(self.out):
+            raise TypeError(f"{self.name}: the function must return one number, found {_shown(self.out)}; "
+                            "use jacobian for several results, has_aux=True for extra ones")  # fmt: skip
+        return self.out if isinstance(self.out, Value) else float(self.out)
+
+
+def _shown(x: Any) -> str:
+    text = repr(x)
+    return f"{text if len(text) <= 60 else text[:57] + '...'} of type {type(x).__name__}"
+
+
+def _lists(x: Any) -> Any:
+    """Arrays in `x` as nested lists."""
+    if isinstance(x, np.ndarray):
+        return x.tolist() if x.ndim else x.item()
+    if isinstance(x, (list, tuple)) and not hasattr(x, "_fields"):
+        return type(x)(_lists(item) for item in x)
+    return {key: _lists(item) for key, item in x.items()} if isinstance(x, dict) else x
+
+
+def _check_arrays(name: str, args: Sequence[Any], as_values: bool) -> None:
+    """An array is an error without as_values: it will be a Tensor, and there are none yet."""
+    if as_values:
+        return
+    for arg in args:
+        items = arg.values() if isinstance(arg, dict) else arg if isinstance(arg, (list, tuple)) else [arg]
+        for item in items:
+            if isinstance(item, np.ndarray):
+                raise TypeError(
+                    f"{name}: found an array of shape {item.shape}; pass as_values=True to differentiate with respect to "
+                    "its elements (the function gets nested lists of Values), or convert it with .tolist()"
+                )
+
+
+def _run(name: str, f: Callable[..., Any], args: Any, kwargs: Any, argnums: Any, has_aux: bool, as_values: bool) -> Run:
+    _check_arrays(name, args, as_values)
+    return Run(name, f, args, kwargs, argnums, has_aux, as_values)
+
+
+def _gradients(root: Any, run: Run, graph: bool, seed: Any = 1.0) -> list[Any]:
+    if not graph:
+        return _core.gradients(root, run.inputs, seed)
+    with enable_grad():
+        return _core.gradients_graph(root, run.inputs, seed)
+
+
+def value_and_grad(
+    f: Callable[..., Any], argnums: int | Sequence[int] = 0, has_aux: bool = False, as_values: bool = False
+) -> Callable[..., Any]:
+    """A function that gives (f(...), gradient), the gradient in the structure of the argument `argnums`.
+
+    Arguments are numbers, or nested lists, tuples, dicts and dataclasses of them; what is no number is passed on, and
+    its gradient is None. Several argnums give a tuple of gradients. With has_aux, f returns (result, aux), and the
+    first part of what comes back is (result, aux). With as_values an ndarray is handed to f as nested lists of Values,
+    and its gradient is an ndarray of float64 and the same shape. Keyword arguments are constants.
+
+    Results are floats; Values where they depend on Values outside, so that transforms nest.
+
+    Raises TypeError where f does not return one number, and for an array without as_values.
+
+    >>> from pygrad import value_and_grad
+    >>> value_and_grad(lambda p: p["a"] * p["b"] ** 2)({"a": 3.0, "b": 2.0})
+    (12.0, {'a': 4.0, 'b': 12.0})
+    """
+
+    @functools.wraps(f)
+    def differentiated(*args: Any, **kwargs: Any) -> Any:
+        run = _run("value_and_grad", f, args, kwargs, argnums, has_aux, as_values)
+        y = run.scalar()
+        graph = run.needs_graph([y])
+        gradient = run.shape(_gradients(y, run, graph))
+        value = run.result(y, graph)
+        return ((value, run.result(run.aux, graph)) if has_aux else value), gradient
+
+    return differentiated
+
+
+def grad(
+    f: Callable[..., Any], argnums: int | Sequence[int] = 0, has_aux: bool = False, as_values: bool = False
+) -> Callable[..., Any]:
+    """A function that gives the gradient of f: see value_and_grad. With has_aux it gives (gradient, aux).
+
+    >>> from pygrad import grad
+    >>> grad(lambda x: x ** 3)(2.0)
+    12.0
+    >>> grad(grad(lambda x: x ** 3))(2.0)
+    12.0
+    """
+    both = value_and_grad(f, argnums, has_aux, as_values)
+
+    @functools.wraps(f)
+    def differentiated(*args: Any, **kwargs: Any) -> Any:
+        value, gradient = both(*args, **kwargs)
+        return (gradient, value[1]) if has_aux else gradient
+
+    return differentiated
+
+
+def vjp(f: Callable[..., Any], *args: Any, has_aux: bool = False, as_values: bool = False) -> Any:
+    """(f(*args), pull): pull(c) is the vector-Jacobian product of c, in the structure of the result, with f at args.
+
+    pull gives one argument's product itself, of several arguments a tuple; it may be called any number of times. With
+    has_aux, (result, pull, aux).
+
+    >>> from pygrad import vjp
+    >>> y, pull = vjp(lambda x, y: [x * y, x + y], 2.0, 3.0)
+    >>> y, pull([1.0, 10.0])
+    ([6.0, 5.0], (13.0, 12.0))
+    """
+    run = _run("vjp", f, args, {}, 0 if len(args) == 1 else range(len(args)), has_aux, as_values)
+    outputs = flatten(run.out)
+    graph = run.needs_graph(outputs)
+
+    def pull(cotangent: Any) -> Any:
+        given = flatten(cotangent)
+        if len(given) != len(outputs):
+            raise ValueError(f"vjp: the result holds {len(outputs)} numbers, the cotangent {len(given)}")
+        nested = graph or any(isinstance(c, Value) and c.requires_grad for c in given)
+        with enable_grad():
+            root = _core.dot(outputs, given)
+        return run.shape(_gradients(root, run, nested))
+
+    value = run.result(run.out, graph)
+    return (value, pull, run.result(run.aux, graph)) if has_aux else (value, pull)
+
+
+def jvp(
+    f: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any], has_aux: bool = False,
+    as_values: bool = False,
+) -> Any:  # fmt: skip
+    """(f(*primals), derivative of f along tangents), in forward mode. Tangents have the structure of primals.
+
+    With has_aux, (result, derivative, aux).
+
+    >>> from pygrad import jvp
+    >>> jvp(lambda x, y: x * y, (2.0, 3.0), (1.0, 0.5))
+    (6.0, 4.0)
+    """
+    if not isinstance(primals, (list, tuple)) or not isinstance(tangents, (list, tuple)):
+        raise TypeError("jvp: primals and tangents must be tuples or lists, one entry an argument of f")
+    run = _run("jvp", f, tuple(primals), {}, range(len(primals)), has_aux, as_values)
+    directions = [t if isinstance(t, Value) else float(t) for t in flatten(tuple(tangents))]
+    if len(directions) != len(run.inputs):
+        raise ValueError(f"jvp: primals hold {len(run.inputs)} numbers, tangents {len(directions)}")
+    outputs = flatten(run.out)
+    graph = run.needs_graph(outputs) or any(isinstance(t, Value) and t.requires_grad for t in directions)
+    with enable_grad():
+        derivatives = _core.tangents(outputs, run.inputs, directions, graph)
+    result = run.result(refill(run.out, iter(derivatives)), graph)
+    value = run.result(run.out, graph)
+    return (value, result, run.result(run.aux, graph)) if has_aux else (value, result)
+
+
+def jacobian(
+    f: Callable[..., Any], argnums: int | Sequence[int] = 0, has_aux: bool = False, as_values: bool = False
+) -> Callable[..., Any]:
+    """A function that gives the derivatives of every result of f by every number of the argument `argnums`.
+
+    The result has the structure of f's result, with the structure of the argument in place of each number: a list of
+    m functions of a list of n numbers gives m lists of n. With as_values and an ndarray argument, a list (nested or
+    not) or array of results gives one ndarray of shape result + argument. Forward mode where the argument holds fewer
+    numbers than the result, reverse mode otherwise.
+
+    >>> from pygrad import jacobian
+    >>> jacobian(lambda x: [x[0] * x[1], x[0] + x[1]])([2.0, 3.0])
+    [[3.0, 2.0], [1.0, 1.0]]
+    """
+
+    @functools.wraps(f)
+    def differentiated(*args: Any, **kwargs: Any) -> Any:
+        run = _run("jacobian", f, args, kwargs, argnums, has_aux, as_values)
+        outputs = flatten(run.out)
+        graph = run.needs_graph(outputs)
+        if len(run.inputs) < len(outputs):
+            columns = []
+            for i in range(len(run.inputs)):
+                direction = [float(k == i) for k in range(len(run.inputs))]
+                with enable_grad():
+                    columns.append(_core.tangents(outputs, run.inputs, direction, graph))
+            rows = [list(row) for row in zip(*columns, strict=True)]
+        else:
+            rows = [_gradients(output, run, graph) for output in outputs]
+        rows = [[v if graph or not isinstance(v, Value) else v.data for v in row] for row in rows]
+        shaped = refill(run.out, iter([run.shape(row) for row in rows]))
+        result = _array(run, shaped) if as_values else shaped
+        return (result, run.result(run.aux, graph)) if has_aux else result
+
+    return differentiated
+
+
+def _array(run: Run, shaped: Any) -> Any:
+    """One array of shape result + argument, where the argument is an array and the result a list or array."""
+    if not (run.single and isinstance(run.given[0], np.ndarray) and isinstance(run.out, (list, tuple, np.ndarray))):
+        return shaped
+    if hasattr(run.out, "_fields"):
+        return shaped
+    items = shaped.tolist() if isinstance(shaped, np.ndarray) else shaped
+    try:
+        return np.array(items)
+    except ValueError:
+        return shaped  # a ragged result stays nested
+
+
+def hessian(
+    f: Callable[..., Any], argnums: int | Sequence[int] = 0, has_aux: bool = False, as_values: bool = False
+) -> Callable[..., Any]:
+    """A function that gives the second derivatives of f, which returns one number: the Jacobian of its gradient.
+
+    A list of n numbers gives n lists of n; with as_values an array of shape s gives one of shape s + s.
+
+    >>> from pygrad import hessian
+    >>> hessian(lambda x: x[0] ** 2 * x[1])([3.0, 5.0])
+    [[10.0, 6.0], [6.0, 0.0]]
+    """
+    first = grad(f, argnums, has_aux)
+
+    def gradient(*args: Any, **kwargs: Any) -> Any:
+        return first(*args, **kwargs)
+
+    second = jacobian(functools.wraps(f)(gradient), argnums, has_aux, as_values)
+
+    @functools.wraps(f)
+    def differentiated(*args: Any, **kwargs: Any) -> Any:
+        return second(*args, **kwargs)
+
+    return differentiated
+
+
+def hvp(f: Callable[..., Any], argnums: int = 0, as_values: bool = False) -> Callable[..., Any]:
+    """A function of (*args, v) that gives the Hessian of f at args times v, without forming the Hessian.
+
+    v has the structure of the argument `argnums`. The cost is a small multiple of that of f.
+
+    >>> from pygrad import hvp
+    >>> hvp(lambda x: x[0] ** 2 * x[1])([3.0, 5.0], [1.0, 0.0])
+    [10.0, 6.0]
+    """
+
+    @functools.wraps(f)
+    def differentiated(*args: Any, **kwargs: Any) -> Any:
+        if len(args) < 2:
+            raise TypeError(f"hvp: needs the arguments of the function and a vector, found {len(args)} in all")
+        *args_of_f, vector = args
+        run = _run("hvp", f, args_of_f, kwargs, argnums, False, as_values)
+        directions = [v if isinstance(v, Value) else float(v) for v in flatten(vector)]
+        if len(directions) != len(run.inputs):
+            raise ValueError(f"hvp: the argument holds {len(run.inputs)} numbers, the vector {len(directions)}")
+        y = run.scalar()
+        graph = run.needs_graph([y]) or any(isinstance(v, Value) and v.requires_grad for v in directions)
+        with enable_grad():
+            first = _core.gradients_graph(y, run.inputs)
+            slope = _core.dot(first, directions)
+        return run.shape(_gradients(slope, run, graph))
+
+    return differentiated

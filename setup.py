@@ -1,0 +1,61 @@
+"""The extension: its sources and flags. Everything else is in pyproject.toml.
+
+PYGRAD_DEBUG=1      -O0 -g
+PYGRAD_SANITIZE=1   address and undefined-behaviour sanitizers, every node an allocation of its own
+PYGRAD_COVERAGE=1   gcov counters
+PYGRAD_WERROR=1     warnings in csrc are errors (as in CI)
+"""
+
+import os
+import sys
+from pathlib import Path
+
+import numpy
+from Cython.Build import cythonize
+from setuptools import Extension, setup
+
+SOURCES = sorted(str(path) for path in Path("csrc").glob("*.c"))
+DEPENDS = sorted(str(path) for pattern in ("*.h", "*.def", "*.inc") for path in Path("csrc").glob(pattern))
+
+
+def flags() -> tuple[list[str], list[str], list[tuple[str, str | None]]]:
+    """Compile flags, link flags and macros. Rounding is part of the result: no contraction, no fast-math."""
+    if sys.platform == "win32":
+        return ["/O2", "/std:c11", "/fp:precise"], [], []
+    compile_flags = [
+        "-std=c11",
+        "-O3",
+        "-ffp-contract=off",
+        "-fno-math-errno",
+        "-fvisibility=hidden",
+        "-Wall",
+        "-Wextra",
+    ]
+    link_flags: list[str] = []
+    macros: list[tuple[str, str | None]] = []
+    if os.environ.get("PYGRAD_DEBUG"):
+        compile_flags += ["-O0", "-g"]
+    if os.environ.get("PYGRAD_SANITIZE"):
+        sanitize = ["-fsanitize=address,undefined", "-fno-omit-frame-pointer"]
+        compile_flags += [*sanitize, "-O1", "-g"]
+        link_flags += sanitize
+        macros.append(("PG_PLAIN_MALLOC", None))
+    if os.environ.get("PYGRAD_COVERAGE"):
+        compile_flags += ["-O1", "--coverage"]
+        link_flags.append("--coverage")
+    if os.environ.get("PYGRAD_WERROR"):
+        compile_flags.append("-Werror")
+    return compile_flags, link_flags, macros
+
+
+compile_flags, link_flags, macros = flags()
+core = Extension(
+    "pygrad._core",
+    ["pygrad/_core.pyx", *SOURCES],
+    include_dirs=["csrc", numpy.get_include()],
+    depends=DEPENDS,
+    extra_compile_args=compile_flags,
+    extra_link_args=link_flags,
+    define_macros=macros,
+)
+setup(ext_modules=cythonize([core], language_level=3, build_dir="build/cython"))
