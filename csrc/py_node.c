@@ -104,6 +104,8 @@ void pg_pages_free(void *start, size_t bytes) {
  * A slab has a list of freed nodes and a pointer to what was never used; when its last node goes it starts afresh, so
  * that the next graph is laid out in order. A few empty slabs are kept, the rest go back to the system. ---- */
 
+static size_t collected_nodes;
+
 #ifdef PG_PLAIN_MALLOC /* sanitizer builds: every node is an allocation that the sanitizer sees */
 
 static pg_slab no_slab;
@@ -124,7 +126,7 @@ static void node_free(pg_node *node) {
 
 void pg_heap_stats(size_t *slabs, size_t *live) {
     *slabs = 0;
-    *live = live_nodes;
+    *live = live_nodes + collected_nodes;
 }
 
 #else
@@ -134,6 +136,7 @@ pg_slab *pg_current_slab = &no_slab;
 static pg_slab *with_room; /* slabs with free nodes, but for the current one */
 static pg_slab *empty;     /* slabs without nodes, singly linked */
 static int empty_count;
+static pg_slab *all_slabs;
 static size_t slab_count;
 
 static void *slab_map(void) {
@@ -195,6 +198,10 @@ pg_node *pg_node_alloc_slow(void) {
         if (!slab) return (pg_node *)PyErr_NoMemory();
         slab_count++;
         slab->live = 0;
+        slab->previous_of_all = NULL;
+        slab->next_of_all = all_slabs;
+        if (all_slabs) all_slabs->previous_of_all = slab;
+        all_slabs = slab;
         slab_reset(slab);
     }
     slab->listed = 1;
@@ -213,6 +220,9 @@ static void slab_emptied(pg_slab *slab) {
         empty_count++;
     } else {
         slab_count--;
+        if (slab->previous_of_all) slab->previous_of_all->next_of_all = slab->next_of_all;
+        else all_slabs = slab->next_of_all;
+        if (slab->next_of_all) slab->next_of_all->previous_of_all = slab->previous_of_all;
         slab_unmap(slab);
     }
 }
@@ -228,7 +238,8 @@ static inline void node_free(pg_node *node) {
 
 void pg_heap_stats(size_t *slabs, size_t *live) {
     *slabs = slab_count;
-    *live = pg_current_slab == &no_slab ? 0 : (size_t)pg_current_slab->live;
+    *live = collected_nodes;
+    for (pg_slab *slab = all_slabs; slab; slab = slab->next_of_all) *live += (size_t)slab->live;
 }
 
 #endif
@@ -240,8 +251,7 @@ void pg_heap_stats(size_t *slabs, size_t *live) {
 pg_node *pg_node_alloc_collected(void) {
     pg_node *node = PyObject_GC_New(pg_node, &pg_value_type);
     if (!node) return NULL;
-    node->mark = 0;
-    node->version = 0;
+    collected_nodes++;
     return node;
 }
 
@@ -358,6 +368,7 @@ static inline void drop_operands(pg_node *node) {
 static inline void node_destroy(pg_node *node) {
     if (PG_UNLIKELY(node->flags & PG_COLLECTED)) {
         drop_operands(node);
+        collected_nodes--;
         PyObject_GC_Del(node);
         return;
     }

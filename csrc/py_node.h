@@ -111,7 +111,7 @@ void pg_node_dealloc(PyObject *self);
 int pg_node_traverse(PyObject *self, visitproc visit, void *arg);
 int pg_node_clear(PyObject *self);
 int pg_node_is_collected(PyObject *self);
-void pg_heap_stats(size_t *slabs, size_t *live);
+void pg_heap_stats(size_t *slabs, size_t *live); /* slabs mapped, nodes alive; counts them one slab at a time */
 
 /* Drops the operands of a node that stays: afterwards it is PG_RELEASED. With `graveyard` the references go to that
  * list instead, since a walk further out may still need what they hold. */
@@ -123,7 +123,8 @@ struct pg_slab {
     char *bump, *end;    /* never used yet */
     Py_ssize_t live;
     int listed;          /* current, or in the list of slabs with room */
-    pg_slab *next, *previous;
+    pg_slab *next, *previous;         /* of the slabs with room */
+    pg_slab *next_of_all, *previous_of_all;
 };
 extern pg_slab *pg_current_slab;
 

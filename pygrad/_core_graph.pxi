@@ -129,7 +129,7 @@ def operands(node):
 
 
 def heap_stats():
-    """(slabs mapped, nodes live in the current slab)."""
+    """(slabs of nodes mapped, nodes alive)."""
     cdef size_t slabs = 0, live = 0
     pg_heap_stats(&slabs, &live)
     return slabs, live

@@ -222,9 +222,8 @@ def _lines(found: Explanation) -> list[str]:
         shown = " * ".join("..." if f is None else _number(f.number) for f in _shorten(path)) or "1"
         lines.append(f"  product: {shown} = {_number(products[-1])}")
     if found.path_count > len(found.paths):
-        lines.append(
-            f"  ... and {found.path_count - len(found.paths)} more paths; the sum over all of them is the gradient"
-        )
+        more = found.path_count - len(found.paths)
+        lines.append(f"  ... and {more} more paths; the gradient is the sum over all of them")
     elif len(products) > 1:
         lines.append(f"  sum: {' + '.join(_number(p) for p in products)} = {found.gradient!r}")
     return lines

@@ -1,4 +1,4 @@
-"""The elementwise ops of the table as functions. Their docs are made from the rows; their types are in functions.pyi."""
+"""The elementwise ops of the table as functions. Docs are made from the rows, types are in functions.pyi."""
 
 from pygrad.ops import FUNCTIONS
 

@@ -24,7 +24,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 class _Mode:
-    """A context manager that is a decorator too. Each `with` and each call keeps its own state, so one object may nest."""
+    """A context manager and decorator. Each `with` and each call keeps its own state, so one object may nest."""
 
     def __init__(self) -> None:
         self._before: list[bool] = []

@@ -208,8 +208,8 @@ class Value:
             )
         if self._closure and create_graph:
             raise RuntimeError(
-                "backward: create_graph=True cannot differentiate the backward_fn of a node made by "
-                f"Value({self.data:g}, parents); compute it with ops, or leave create_graph=False"
+                "backward: a backward_fn adds numbers, so its gradient cannot be differentiated again; make the op "
+                "with pygrad.custom_op, whose gradient may be written in terms of Values"
             )
 
     def zero_grad(self) -> None:
