@@ -43,6 +43,7 @@ def flags() -> tuple[list[str], list[str], list[tuple[str, str | None]]]:
     if os.environ.get("PYGRAD_COVERAGE"):
         compile_flags += ["-O1", "--coverage"]
         link_flags.append("--coverage")
+    macros.append(("PG_FLAGS", f'"{" ".join(compile_flags)}"'))
     if os.environ.get("PYGRAD_WERROR"):
         compile_flags.append("-Werror")
     return compile_flags, link_flags, macros

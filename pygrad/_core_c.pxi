@@ -91,6 +91,8 @@ cdef extern from "py_gradient.h":
     object pg_gradients_graph(pg_node *root, object grad, pg_node **targets, size_t count)
 
 cdef extern from "py_value.h":
+    const char *PG_COMPILER
+    const char *PG_FLAGS
     int pg_core_init() except -1
     void pg_set_hooks(object real, object place, object arrays, object anomaly, object graph_error)
     int pg_type_add(const char *name, object attribute) except -1

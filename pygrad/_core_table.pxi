@@ -61,3 +61,8 @@ def evaluate_vjp(str name, double g, double y, *operands):
         values[i] = operand
     pg_vjp(pg_op_find(name.encode()), g, y, values[0], values[1], values[2], partial)
     return tuple([partial[i] for i in range(len(operands))])
+
+
+def build_info():
+    """How this module was built: compiler, flags, bytes of a node."""
+    return {"compiler": PG_COMPILER.decode(), "flags": PG_FLAGS.decode(), "node_bytes": sizeof(pg_node)}

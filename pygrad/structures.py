@@ -14,7 +14,9 @@ import numpy as np
 
 from pygrad._core import Value
 
-__all__ = ["flatten", "is_number", "map_structure"]
+__all__ = ["flatten", "is_array", "is_number", "map_structure", "refill"]
+
+_NUMBERS = "fiuO"  # kinds of dtype that are looked into; an array of bools or texts is no structure of numbers
 
 
 def is_number(x: Any) -> bool:
@@ -22,34 +24,67 @@ def is_number(x: Any) -> bool:
     return isinstance(x, (Value, float, np.floating, np.integer)) or (isinstance(x, int) and not isinstance(x, bool))
 
 
-def map_structure(function: Callable[[Any], Any], x: Any, other: Callable[[Any], Any] = lambda leaf: leaf) -> Any:
+def is_array(x: Any) -> bool:
+    """Whether `x` is an array of numbers."""
+    return isinstance(x, np.ndarray) and x.dtype.kind in _NUMBERS
+
+
+def map_structure(
+    function: Callable[[Any], Any], x: Any, other: Callable[[Any], Any] = lambda leaf: leaf, lists: bool = False
+) -> Any:
     """`x` with `function` applied to every number in it, and `other` to what is neither number nor structure.
 
-    An array becomes an array of what `function` gives, float64 where that is floats throughout, else dtype object.
+    An array becomes an array of what `function` gives, float64 where that is floats throughout, else dtype object;
+    with `lists` it becomes nested lists.
 
     >>> map_structure(lambda v: 2 * v, {"a": [1.0, 2.0], "b": (3.0, "text")})
     {'a': [2.0, 4.0], 'b': (6.0, 'text')}
     """
+
+    def mapped(item: Any) -> Any:
+        return map_structure(function, item, other, lists)
+
     if is_number(x):
         return function(x)
     if isinstance(x, tuple) and hasattr(x, "_fields"):
-        return type(x)(*(map_structure(function, item, other) for item in x))
+        return type(x)(*(mapped(item) for item in x))
     if isinstance(x, (list, tuple)):
-        return type(x)(map_structure(function, item, other) for item in x)
+        return type(x)(mapped(item) for item in x)
     if isinstance(x, dict):
-        return {key: map_structure(function, item, other) for key, item in x.items()}
-    if dataclasses.is_dataclass(x) and not isinstance(x, type):
-        made = copy.copy(x)
-        for field in dataclasses.fields(x):
-            object.__setattr__(made, field.name, map_structure(function, getattr(x, field.name), other))
+        if type(x) is dict:
+            return {key: mapped(item) for key, item in x.items()}
+        made = copy.copy(x)  # a subclass keeps what else it knows, such as the factory of a defaultdict
+        for key, item in x.items():
+            made[key] = mapped(item)
         return made
-    if isinstance(x, np.ndarray):
-        items = [function(item) for item in x.ravel().tolist()]
+    if dataclasses.is_dataclass(x) and not isinstance(x, type):
+        return _map_dataclass(mapped, x)
+    if is_array(x):
+        items = [mapped(item) for item in x.ravel().tolist()]
         floats = all(isinstance(item, float) for item in items)
-        made = np.empty(len(items), dtype=float if floats else object)
-        made[:] = items
-        return made.reshape(x.shape)
+        array = np.empty(len(items), dtype=float if floats and not lists else object)
+        for i, item in enumerate(items):  # one by one: an item may be a sequence
+            array[i] = item
+        array = array.reshape(x.shape)
+        return array if not lists else array.tolist() if array.ndim else array.item()
     return other(x)
+
+
+def _map_dataclass(mapped: Callable[[Any], Any], x: Any) -> Any:
+    """A dataclass with its fields mapped; neither __init__ nor __post_init__ runs.
+
+    What else hangs on the instance is carried over, but for what holds numbers: those were computed from the fields
+    (a cached property, say), and would be constants where the fields are differentiated.
+    """
+    made = object.__new__(type(x))
+    fields = {field.name for field in dataclasses.fields(x)}
+    for name, item in getattr(x, "__dict__", {}).items():
+        if name not in fields and not flatten(item):
+            object.__setattr__(made, name, item)
+    for field in dataclasses.fields(x):
+        if hasattr(x, field.name):
+            object.__setattr__(made, field.name, mapped(getattr(x, field.name)))
+    return made
 
 
 def flatten(x: Any) -> list[Any]:
@@ -59,7 +94,12 @@ def flatten(x: Any) -> list[Any]:
     [1.0, 2.0, 3.0]
     """
     found: list[Any] = []
-    map_structure(lambda number: found.append(number) or number, x)  # type: ignore[func-returns-value]
+
+    def take(number: Any) -> Any:
+        found.append(number)
+        return number
+
+    map_structure(take, x)
     return found
 
 

@@ -1,0 +1,12 @@
+"""One op in a loop, forward only: y = x * a over two leaves, and what recording it adds to Python's own product."""
+
+from conftest import check
+from workloads import op, size_of
+
+
+def test_op(race, contestant, size):
+    if not contestant.eager:
+        return
+    check(contestant, op("toy"))
+    workload = op(size)
+    race("op x * a", contestant, lambda: contestant.record(workload), items=size_of("op", size))
