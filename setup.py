@@ -59,4 +59,10 @@ core = Extension(
     extra_link_args=link_flags,
     define_macros=macros,
 )
-setup(ext_modules=cythonize([core], language_level=3, build_dir="build/cython"))
+# Objects of one set of flags are never taken for another's.
+variant = "-".join(name for name in ("debug", "sanitize", "coverage", "werror") if os.environ.get(f"PYGRAD_{name.upper()}"))
+build_base = f"build/{variant or 'plain'}"
+setup(
+    ext_modules=cythonize([core], language_level=3, build_dir=f"{build_base}/cython"),
+    options={"build": {"build_base": build_base}},
+)

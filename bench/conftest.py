@@ -10,7 +10,6 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
-import peers
 import pytest
 from peers import CONTESTANTS, Contestant, NotInstalledError, load
 from workloads import SIZES, Workload
@@ -56,8 +55,8 @@ def collected() -> Iterator[None]:
 
 def check(contestant: Contestant, workload: Workload) -> None:
     """Value and gradient against pygrad's, before anything is timed; Python floats have a value only."""
-    value, gradient = contestant.ready(workload)() if not contestant.eager else contestant.value_and_gradient(workload)
-    expected_value, expected = peers.load("pygrad").value_and_gradient(workload)
+    value, gradient = contestant.ready(workload)()
+    expected_value, expected = load("pygrad").ready(workload)()
     largest = max(map(abs, expected))
     assert value == pytest.approx(expected_value, rel=1e-9)
     if contestant.name == "floats":
@@ -78,18 +77,25 @@ def race(benchmark: Any, size: str) -> Callable[..., None]:
     ) -> None:
         benchmark.group = row
         benchmark.extra_info.update(row=row, contestant=contestant.name, items=items)
-        setup = setup or gc.collect
+
+        def between() -> None:
+            gc.collect()
+            if setup:
+                setup()
+
         if not contestant.collector:
             gc.disable()
         try:
-            setup()
+            between()
             start = time.perf_counter()
             run()  # warms up, too
             once = time.perf_counter() - start
-            calls = max(1, round(1e-3 / once)) if setup is gc.collect and size == "full" else 1
+            calls = 1 if setup or size == "toy" else max(1, round(1e-3 / once))
             rounds = int(min(max(SECONDS[size] / (calls * once), FEWEST), MOST))
-            several = {"setup": setup} if calls == 1 else {"iterations": calls}
-            benchmark.pedantic(run, rounds=rounds, **several)
+            if calls > 1:
+                benchmark.pedantic(run, rounds=rounds, iterations=calls)
+            else:
+                benchmark.pedantic(run, rounds=rounds, setup=between)
         finally:
             gc.enable()
 

@@ -30,7 +30,7 @@ class Contestant:
     package: str | None = None  # its distribution, where it is not pygrad's own
     tolerance = 1e-9  # of gradients, relative to pygrad's
     longest_chain = 100_000  # nodes; slower contestants are timed on shorter chains, their figures are per node
-    eager = True  # records on every call; False: a function made before is called again
+    steps = True  # can record and go back in steps of their own; False: gives a function for both, see `ready`
     collector = True  # as users have it; False: Python's cyclic collector is off while timing
     cyclic = False  # its graphs sit in reference cycles, so that only the collector frees them
     ops: SimpleNamespace
@@ -48,14 +48,15 @@ class Contestant:
     def value(self, graph: Any) -> float:
         return graph[0].data
 
-    def value_and_gradient(self, workload: Workload) -> tuple[float, list[float]]:
-        graph = self.record(workload)
-        gradient = self.backward(graph)
-        return self.value(graph), gradient
-
-    def ready(self, workload: Workload) -> Callable[[], Any]:
+    def ready(self, workload: Workload) -> Callable[[], tuple[float, Any]]:
         """What is timed: a function that gives value and gradient."""
-        return lambda: self.value_and_gradient(workload)
+
+        def value_and_gradient() -> tuple[float, Any]:
+            graph = self.record(workload)
+            gradient = self.backward(graph)
+            return self.value(graph), gradient
+
+        return value_and_gradient
 
 
 class Floats(Contestant):
@@ -87,24 +88,22 @@ class Pygrad(Contestant):
         self.ops = SimpleNamespace(exp=pygrad.exp, tanh=pygrad.tanh, relu=pygrad.relu)
 
 
-class PygradTransform(Pygrad):
+class PygradTransform(Contestant):
     """pygrad.value_and_grad in place of Values made by hand."""
 
     name = "pygrad-vg"
-    leaf = None
+    tolerance = 0.0
+    steps = False
 
     def __init__(self) -> None:
-        super().__init__()
-        self.leaf = None
-
-    def value_and_gradient(self, workload: Workload) -> tuple[float, list[float]]:
-        return self.ready(workload)()
-
-    def ready(self, workload: Workload) -> Callable[[], Any]:
         import pygrad
 
+        self.transform = pygrad.value_and_grad
+        self.ops = SimpleNamespace(exp=pygrad.exp, tanh=pygrad.tanh, relu=pygrad.relu)
+
+    def ready(self, workload: Workload) -> Callable[[], tuple[float, Any]]:
         ops = self.ops
-        function = pygrad.value_and_grad(lambda leaves: workload.program(leaves, ops))
+        function = self.transform(lambda leaves: workload.program(leaves, ops))
         return lambda: function(workload.numbers)
 
 
@@ -277,23 +276,27 @@ class Casadi(Contestant):
     def backward(self, graph: Any) -> list[float]:
         return self.function(graph)(graph[2])[1].full().ravel().tolist()
 
-    def value_and_gradient(self, workload: Workload) -> tuple[float, list[float]]:
-        value, gradient = self.function(self.record(workload))(workload.numbers)
-        return float(value), gradient.full().ravel().tolist()
+    def ready(self, workload: Workload) -> Callable[[], tuple[float, Any]]:
+        def value_and_gradient() -> tuple[float, Any]:
+            value, gradient = self.function(self.record(workload))(workload.numbers)
+            return float(value), gradient.full().ravel().tolist()
+
+        return value_and_gradient
 
 
 class CasadiReplay(Casadi):
     """A CasADi function made once, called through its buffers; making it is not timed."""
 
     name = "casadi-replay"
-    eager = False
+    steps = False
 
-    def ready(self, workload: Workload) -> Callable[[], Any]:
+    def ready(self, workload: Workload) -> Callable[[], tuple[float, Any]]:
         import numpy as np
 
         numbers = np.array(workload.numbers)
         results = np.zeros(1), np.zeros(len(numbers))
-        buffer, run = self.function(self.record(workload)).buffer()
+        function = self.function(self.record(workload))
+        buffer, run = function.buffer()
         buffer.set_arg(0, memoryview(numbers))
         for i, result in enumerate(results):
             buffer.set_res(i, memoryview(result))
@@ -302,7 +305,7 @@ class CasadiReplay(Casadi):
             run()
             return results[0][0], results[1]
 
-        call.keeps = buffer  # type: ignore[attr-defined]  # run refers to it, and does not own it
+        call.owns = function, buffer, numbers  # type: ignore[attr-defined]  # run borrows them
         return call
 
 

@@ -234,6 +234,12 @@ PyObject *pg_gradients_graph(pg_node *root, PyObject *grad, pg_node *const *targ
 
 /* ---- forward mode: tangents instead of adjoints, in the order itself ---- */
 
+/* tangent * partial, zero where either is zero: a partial of zero is a branch not taken (reverse mode's g of zero). */
+static PyObject *tangent_term(PyObject *tangent, PyObject *partial) {
+    PyObject *parts[] = {tangent, partial}, *swapped[] = {partial, tangent};
+    return apply(PG_OP_zmul, number_of(partial) == 0 ? swapped : parts, 2);
+}
+
 /* The derivative of one row along its operands' tangents, from the formulas with g = 1. */
 static PyObject *tangent_of_row(const pg_order *order, adjoints *all, pg_node *node, PyObject *one) {
     PyObject *letters[PG_LETTERS] = {NULL}, *total = NULL;
@@ -249,9 +255,9 @@ static PyObject *tangent_of_row(const pg_order *order, adjoints *all, pg_node *n
         PyObject *tangent = operand && pg_is_needed(order, operand) ? all->objects[index_of(operand)] : NULL;
         if (!tangent) continue;
         const pg_formula *formula = &pg_gradient_formulas[node->op][i];
-        PyObject *parts[] = {tangent, evaluate(formula, formula->root, letters, numbers)};
-        PyObject *term = parts[1] ? apply(PG_OP_zmul, parts, 2) : NULL;
-        Py_XDECREF(parts[1]);
+        PyObject *partial = evaluate(formula, formula->root, letters, numbers);
+        PyObject *term = partial ? tangent_term(tangent, partial) : NULL;
+        Py_XDECREF(partial);
         if (term && total) {
             PyObject *terms[] = {total, term};
             Py_SETREF(term, apply(PG_OP_add, terms, 2));
@@ -270,8 +276,8 @@ static PyObject *tangent_of_many(const pg_order *order, adjoints *all, pg_node *
         pg_node *operand = pg_operand_node(node, i);
         PyObject *tangent = operand && pg_is_needed(order, operand) ? all->objects[index_of(operand)] : NULL;
         if (!tangent) continue;
-        PyObject *partial = partials ? PyTuple_GET_ITEM(partials, i) : NULL, *parts[] = {tangent, partial};
-        PyObject *term = partial ? apply(PG_OP_zmul, parts, 2) : (Py_INCREF(tangent), tangent);
+        PyObject *partial = partials ? PyTuple_GET_ITEM(partials, i) : NULL;
+        PyObject *term = partial ? tangent_term(tangent, partial) : (Py_INCREF(tangent), tangent);
         PyObject *terms[] = {total, term}, *sum = term ? apply(PG_OP_add, terms, 2) : NULL;
         Py_XDECREF(term);
         Py_SETREF(total, sum);

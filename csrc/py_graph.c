@@ -89,75 +89,97 @@ static int released_error(const pg_node *node) {
     return -1;
 }
 
-/* The next operand of an n-ary node that has not been met and is no leaf; NULL at the end. */
-static pg_node *next_of_many(pg_order *order, pg_many *many) {
+/* Whether an operand need not be visited: met before, a target, or a leaf, which makes the order foreign. */
+static inline int is_settled(pg_node *operand, uint32_t epoch, int *foreign) {
+    if (operand->mark - epoch <= 1) return 1;
+    operand->mark = epoch;
+    if (!pg_is_leaf(operand)) return 0;
+    *foreign = 1;
+    return 1;
+}
+
+/* The next operand of an n-ary node that is to be visited; NULL at the end. */
+static pg_node *next_of_many(pg_many *many, uint32_t epoch, int *foreign) {
     while (many->cursor < many->count) {
         Py_ssize_t i = many->cursor++;
-        if (!pg_many_is_node(many)[i]) continue;
-        pg_node *operand = many->operand[i].node;
-        if (operand->mark - order->epoch <= 1) continue;
-        operand->mark = order->epoch;
-        if (!pg_is_leaf(operand)) return operand;
-        order->foreign = 1;
+        if (pg_many_is_node(many)[i] && !is_settled(many->operand[i].node, epoch, foreign)) return many->operand[i].node;
     }
     return NULL;
 }
 
-/* A node met for the first time that is not simply of 1 to 3 operands: 0, or -1 with an error. */
-static int meet_other(pg_node *node) {
-    if (node->flags & PG_RELEASED) return released_error(node);
-    node->in[0].many->cursor = 0;
-    return 0;
-}
+/* Where a node's operands are looked at next; kept in the low bits of a stack entry. */
+enum { OPERAND0, OPERAND1, OPERAND2, NO_OPERAND, OPERANDS_OF_MANY, ENTRY_BITS = 7 };
 
-/* 0 sorted, 1 a signal handler ran another sort: begin again, -1 error. `mask` has the operands of `node` to look at. */
-static int sort_once(pg_order *order, pg_node *root, const int zero) {
+/* 0 sorted, 1 a signal handler ran another sort: begin again, -1 error.
+ * Each operand has a branch of its own: a predicted branch lets the processor go on to the next node before the last
+ * one has arrived from memory, where a computed index would make it wait. */
+static inline int sort_once(pg_order *order, pg_node *root, const int zero) {
     const uint32_t epoch = order->epoch;
-    size_t count = 0, depth = 0;
-    pg_node *node = root, *operand = root;
-    unsigned mask = 0;
-    if (root->mark == epoch + 1) return 0; /* the root is a target */
-    root->mark = epoch;
-    if (pg_is_leaf(root)) {
-        order->foreign = 1;
-        return 0;
-    }
+    int foreign = 0, state = 0;
+    size_t count = 0, depth = 0, capacity = order->capacity;
+    pg_node **nodes = order->nodes, *node = root, *operand = root;
+    unsigned next = NO_OPERAND, flags;
+    if (is_settled(root, epoch, &foreign)) goto done;
     goto meet;
     for (;;) {
-        if (mask) {
-            operand = node->in[pg_lowest(mask)].node;
-            mask &= mask - 1;
-            if (operand->mark - epoch <= 1) continue;
-            operand->mark = epoch;
-            if (pg_is_leaf(operand)) {
-                order->foreign = 1;
-                continue;
-            }
-        } else if (PG_LIKELY(!(node->flags & PG_MANY)) || !(operand = next_of_many(order, node->in[0].many))) {
-            order->nodes[count++] = node;
-            if (!depth) break;
-            uintptr_t entry = (uintptr_t)order->nodes[order->capacity - depth--];
-            node = (pg_node *)(entry & ~(uintptr_t)7);
-            mask = entry & 7;
-            if (PG_UNLIKELY((count & (SIGNAL_PERIOD - 1)) == 0)) {
-                if (PyErr_CheckSignals() < 0) return -1;
-                if (last_epoch != epoch) return 1;
-            }
-            continue;
+        switch (next) {
+        case OPERAND0:
+            operand = node->in[0].node;
+            next = OPERAND1;
+            if (!(flags & PG_CONST0) && !is_settled(operand, epoch, &foreign)) goto descend; /* fall through */
+        case OPERAND1:
+            operand = node->in[1].node;
+            next = OPERAND2;
+            if (!(flags & PG_CONST1) && !is_settled(operand, epoch, &foreign)) goto descend; /* fall through */
+        case OPERAND2:
+            operand = node->in[2].node;
+            next = NO_OPERAND;
+            if (!(flags & PG_CONST2) && !is_settled(operand, epoch, &foreign)) goto descend; /* fall through */
+        case NO_OPERAND: break;
+        default:
+            operand = next_of_many(node->in[0].many, epoch, &foreign);
+            if (operand) goto descend;
         }
-        order->nodes[order->capacity - ++depth] = (pg_node *)((uintptr_t)node | mask);
+        nodes[count++] = node;
+        if (!depth) break;
+        uintptr_t entry = (uintptr_t)nodes[capacity - depth--];
+        node = (pg_node *)(entry & ~(uintptr_t)ENTRY_BITS);
+        next = entry & ENTRY_BITS;
+        flags = node->flags;
+        if (PG_LIKELY(count & (SIGNAL_PERIOD - 1))) continue;
+        if (PyErr_CheckSignals() < 0) goto failed;
+        if (last_epoch == epoch) continue;
+        state = 1;
+        break;
+    descend:
+        nodes[capacity - ++depth] = (pg_node *)((uintptr_t)node | next);
     meet:
         node = operand;
-        mask = pg_operand_mask(node);
+        flags = node->flags;
         if (zero) node->grad = 0.0;
-        if (PG_UNLIKELY(node->flags & (PG_MANY | PG_RELEASED)) && meet_other(node) < 0) return -1;
-        if (PG_UNLIKELY(count + depth + 2 > order->capacity)) {
-            order->count = count;
-            if (buffer_grow(order, depth) < 0) return -1;
+        next = OPERAND0;
+        if (!(flags & PG_CONST1)) PG_PREFETCH(node->in[1].node);
+        if (PG_UNLIKELY(flags & (PG_MANY | PG_RELEASED))) {
+            if (flags & PG_RELEASED) {
+                released_error(node);
+                goto failed;
+            }
+            node->in[0].many->cursor = 0;
+            next = OPERANDS_OF_MANY;
         }
+        if (PG_LIKELY(count + depth + 2 <= capacity)) continue;
+        order->count = count;
+        if (buffer_grow(order, depth) < 0) goto failed;
+        nodes = order->nodes;
+        capacity = order->capacity;
     }
+done:
     order->count = count;
-    return 0;
+    order->foreign = foreign;
+    return state;
+failed:
+    order->count = count;
+    return -1;
 }
 
 int pg_order_make(pg_order *order, pg_node *root, pg_node *const *targets, size_t target_count, int zero) {
@@ -168,7 +190,7 @@ int pg_order_make(pg_order *order, pg_node *root, pg_node *const *targets, size_
         order->foreign = 0;
         order->count = 0;
         for (size_t i = 0; i < target_count; i++) targets[i]->mark = order->epoch + 1;
-        again = sort_once(order, root, zero);
+        again = zero ? sort_once(order, root, 1) : sort_once(order, root, 0);
     } while (again > 0);
     return again;
 }

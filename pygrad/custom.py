@@ -46,7 +46,12 @@ class CustomOp:
         return tuple(0.0 if c is None else _core.as_float(c, f"{self.__name__}: gradient") for c in found)
 
     def gradients_graph(self, g: Any, y: Any, operands: tuple[Any, ...]) -> tuple[Any, ...]:
-        """The same on Values: a gradient written with Python's operators and pygrad's functions is recorded."""
+        """The same on Values: a gradient written with Python's operators and pygrad's functions is recorded.
+
+        Where nothing records, as in a first derivative in forward mode, floats will do, and so will `math`.
+        """
+        if not _core.is_grad_enabled():
+            return self.gradients(float(g), float(y), tuple(float(o) for o in operands))
         _core.enter_trace()
         try:
             found = self._contributions(g, y, operands)

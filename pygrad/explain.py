@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import sys
 from typing import Any, NamedTuple
 
@@ -61,11 +62,22 @@ def explain(y: Value, wrt: Value, *, names: dict[str, Value] | None = None, limi
     labels = {id(node): name for name, node in known.items() if isinstance(node, Value) and not name.startswith("_")}
     order = _order(y)
     counts = _count_paths(order, wrt)
-    gradient = _core.gradients(y, [wrt])[0]
+    gradient = _gradient(order, y, wrt)
     paths = _paths(y, wrt, counts, limit, labels)
     return Explanation(
         labels.get(id(y), "y"), labels.get(id(wrt), "wrt"), y.data, gradient, paths, counts.get(id(y), 0)
     )
+
+
+def _gradient(order: list[Value], y: Value, wrt: Value) -> float:
+    """dy/dwrt; the .grad of all nodes stays as it was."""
+    kept = [(node, node.grad) for node in order if node is wrt or node.parents]
+    try:
+        return _core.gradients(y, [wrt])[0]
+    finally:
+        for node, grad in kept:
+            if not isinstance(grad, Value):
+                node.grad = grad
 
 
 def _order(y: Value) -> list[Value]:
@@ -96,16 +108,21 @@ def _count_paths(order: list[Value], wrt: Value) -> dict[int, int]:
 def _paths(y: Value, wrt: Value, counts: dict[int, int], limit: int, labels: dict[int, str]) -> list[list[Factor]]:
     """The first `limit` paths, operands from left to right, without recursion."""
     found: list[list[Factor]] = []
-    stack: list[tuple[Value, list[Factor]]] = [(y, [])] if id(y) in counts else []
+    # A step is (its factor, the step before): paths share what they have in common.
+    stack: list[tuple[Value, Any]] = [(y, None)] if id(y) in counts else []
     while stack and len(found) < limit:
-        node, path = stack.pop()
+        node, step = stack.pop()
         if node is wrt:
-            found.append(path)
+            path = []
+            while step is not None:
+                factor, step = step
+                path.append(factor())
+            found.append(path[::-1])
             continue
         operands = _core.operands(node)
         for i in reversed(range(len(operands))):
             if isinstance(operands[i], Value) and id(operands[i]) in counts:
-                stack.append((operands[i], [*path, _factor(node, operands, i, labels)]))
+                stack.append((operands[i], (functools.partial(_factor, node, operands, i, labels), step)))
     return found
 
 

@@ -9,6 +9,7 @@ import functools
 import inspect
 import os
 import sys
+import threading
 from collections.abc import Callable, Generator
 from typing import Any, TypeVar
 
@@ -24,10 +25,17 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 class _Mode:
-    """A context manager and decorator. Each `with` and each call keeps its own state, so one object may nest."""
+    """A context manager and decorator, bare or called: `@no_grad` and `@no_grad()` are the same.
 
-    def __init__(self) -> None:
-        self._before: list[bool] = []
+    Each `with` and each call keeps its own state, so one object may nest, and may be shared by threads.
+    """
+
+    def __new__(cls, function: Callable[..., Any] | None = None) -> Any:
+        mode = super().__new__(cls)
+        mode._entered = threading.local()
+        return mode if function is None else mode(function)
+
+    _entered: Any
 
     def _enter(self) -> bool:
         raise NotImplementedError
@@ -36,32 +44,44 @@ class _Mode:
         raise NotImplementedError
 
     def __enter__(self) -> None:
-        self._before.append(self._enter())
+        before = self._enter()
+        self._entered.stack = (before, getattr(self._entered, "stack", None))
 
     def __exit__(self, *exception: object) -> None:
-        self._leave(self._before.pop())
+        before, self._entered.stack = self._entered.stack
+        self._leave(before)
 
     def __call__(self, function: F) -> F:
-        """`function` run in this mode; of a generator each step is, and the caller's mode is back between steps."""
-        if inspect.isgeneratorfunction(function):
+        """`function` run in this mode; of a generator or coroutine each step is, and between steps the caller's mode is
+        back.
 
-            @functools.wraps(function)
-            def steps(*args: Any, **kwargs: Any) -> Any:
-                return self._drive(function(*args, **kwargs))
+        Raises TypeError for an asynchronous generator, and for what is no function.
+        """
+        wrapped: Any
+        if not callable(function) or isinstance(function, type) or inspect.isasyncgenfunction(function):
+            raise TypeError(f"{type(self).__name__}: can decorate a function, found {function!r}; use a with block")
+        if inspect.iscoroutinefunction(function):
 
-            return steps  # type: ignore[return-value]
+            async def wrapped(*args: Any, **kwargs: Any) -> Any:
+                return await _Steps(self._drive(function(*args, **kwargs).__await__()))
 
-        @functools.wraps(function)
-        def call(*args: Any, **kwargs: Any) -> Any:
-            before = self._enter()
-            try:
-                return function(*args, **kwargs)
-            finally:
-                self._leave(before)
+        elif inspect.isgeneratorfunction(function):
 
-        return call  # type: ignore[return-value]
+            def wrapped(*args: Any, **kwargs: Any) -> Any:
+                return (yield from self._drive(function(*args, **kwargs)))
 
-    def _drive(self, generator: Generator[Any, Any, Any]) -> Generator[Any, Any, Any]:
+        else:
+
+            def wrapped(*args: Any, **kwargs: Any) -> Any:
+                before = self._enter()
+                try:
+                    return function(*args, **kwargs)
+                finally:
+                    self._leave(before)
+
+        return functools.wraps(function)(wrapped)  # type: ignore[return-value]
+
+    def _drive(self, generator: Any) -> Generator[Any, Any, Any]:
         step: Callable[[], Any] = functools.partial(next, generator)
         while True:
             before = self._enter()
@@ -72,13 +92,26 @@ class _Mode:
             finally:
                 self._leave(before)
             try:
-                sent = yield item
-                step = functools.partial(generator.send, sent)
+                step = functools.partial(generator.send, (yield item))
             except GeneratorExit:
-                generator.close()
+                before = self._enter()
+                try:
+                    generator.close()
+                finally:
+                    self._leave(before)
                 raise
             except BaseException as error:
                 step = functools.partial(generator.throw, error)
+
+
+class _Steps:
+    """What a coroutine awaits to run the steps of a generator as its own."""
+
+    def __init__(self, steps: Generator[Any, Any, Any]) -> None:
+        self._steps = steps
+
+    def __await__(self) -> Generator[Any, Any, Any]:
+        return self._steps
 
 
 class no_grad(_Mode):  # noqa: N801 - PyTorch's spelling

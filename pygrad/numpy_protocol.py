@@ -89,7 +89,19 @@ def _core_data(x: Any) -> Any:
     return x
 
 
+def _round(x: Any, decimals: int = 0, out: None = None) -> Any:
+    """np.round of a Value, a gradient of zero: scaled, rounded and scaled back, as NumPy does it."""
+    if out is not None:
+        raise TypeError("np.round: out= would lose the graph of a Value; use the result")
+    scale = 10.0 ** abs(decimals)
+    if decimals < 0:
+        return FUNCTIONS["round"](x / scale) * scale
+    return FUNCTIONS["round"](x * scale) / scale if decimals else FUNCTIONS["round"](x)
+
+
 def _array_function(self: Any, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
+    if func in (np.round, np.around) and isinstance(args[0] if args else None, Value):
+        return _round(*args, **kwargs)
     name = _FUNCTIONS.get(func)
     if name is not None and not kwargs.keys() - {"a_min", "a_max", "min", "max", "out"}:
         kwargs = {{"a_min": "min", "a_max": "max"}.get(key, key): value for key, value in kwargs.items()}

@@ -14,7 +14,7 @@ import numpy as np
 
 from pygrad._core import Value
 
-__all__ = ["flatten", "is_array", "is_number", "map_structure", "refill"]
+__all__ = ["flatten", "is_array", "is_number", "map_structure", "nested_lists", "refill"]
 
 _NUMBERS = "fiuO"  # kinds of dtype that are looked into; an array of bools or texts is no structure of numbers
 
@@ -29,20 +29,41 @@ def is_array(x: Any) -> bool:
     return isinstance(x, np.ndarray) and x.dtype.kind in _NUMBERS
 
 
+def _map_array(x: Any, mapped: Callable[[Any], Any]) -> Any:
+    """An array of what `mapped` gives, float64 where that is floats throughout, else dtype object."""
+    items = x.ravel().tolist()
+    made = [mapped(item) for item in items]
+    if items and all(new is old for new, old in zip(made, items, strict=True)):
+        return x
+    array = np.empty(len(made), dtype=float if all(isinstance(item, float) for item in made) else object)
+    for i, item in enumerate(made):  # one by one: an item may be a sequence
+        array[i] = item
+    return array.reshape(x.shape)
+
+
+def nested_lists(x: Any, mapped: Callable[[Any], Any]) -> Any:
+    """What `mapped` gives for the items of an array, as nested lists; for an array of no dimension the item itself."""
+    array = np.empty(x.size, dtype=object)
+    for i, item in enumerate(x.ravel().tolist()):
+        array[i] = mapped(item)
+    return array.reshape(x.shape).tolist() if x.ndim else array[0]
+
+
 def map_structure(
-    function: Callable[[Any], Any], x: Any, other: Callable[[Any], Any] = lambda leaf: leaf, lists: bool = False
-) -> Any:
+    function: Callable[[Any], Any], x: Any, other: Callable[[Any], Any] = lambda leaf: leaf,
+    array: Callable[[Any, Callable[[Any], Any]], Any] = _map_array,
+) -> Any:  # fmt: skip
     """`x` with `function` applied to every number in it, and `other` to what is neither number nor structure.
 
-    An array becomes an array of what `function` gives, float64 where that is floats throughout, else dtype object;
-    with `lists` it becomes nested lists.
+    An array of numbers becomes what `array(x, mapped)` gives: by default an array again, float64 where `function` gives
+    floats throughout, else dtype object.
 
     >>> map_structure(lambda v: 2 * v, {"a": [1.0, 2.0], "b": (3.0, "text")})
     {'a': [2.0, 4.0], 'b': (6.0, 'text')}
     """
 
     def mapped(item: Any) -> Any:
-        return map_structure(function, item, other, lists)
+        return map_structure(function, item, other, array)
 
     if is_number(x):
         return function(x)
@@ -60,13 +81,7 @@ def map_structure(
     if dataclasses.is_dataclass(x) and not isinstance(x, type):
         return _map_dataclass(mapped, x)
     if is_array(x):
-        items = [mapped(item) for item in x.ravel().tolist()]
-        floats = all(isinstance(item, float) for item in items)
-        array = np.empty(len(items), dtype=float if floats and not lists else object)
-        for i, item in enumerate(items):  # one by one: an item may be a sequence
-            array[i] = item
-        array = array.reshape(x.shape)
-        return array if not lists else array.tolist() if array.ndim else array.item()
+        return array(x, mapped)
     return other(x)
 
 

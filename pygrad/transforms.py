@@ -18,14 +18,18 @@ import numpy as np
 
 from pygrad import _core
 from pygrad._core import Value
+from pygrad.errors import GraphError
 from pygrad.modes import enable_grad
-from pygrad.structures import flatten, is_number, map_structure, refill
+from pygrad.structures import flatten, is_number, map_structure, nested_lists, refill
 
 __all__ = ["grad", "hessian", "hvp", "jacobian", "jvp", "value_and_grad", "vjp"]
 
 
 class Run:
-    """One run of `f` on Values: the inputs that are differentiated, and what came out."""
+    """One run of `f` on Values: the inputs that are differentiated, and what came out.
+
+    Without argnums all arguments are differentiated, and those without a number are passed on.
+    """
 
     def __init__(
         self, name: str, f: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any], argnums: Any,
@@ -33,11 +37,14 @@ class Run:
     ) -> None:  # fmt: skip
         self.name = name
         self.as_values = as_values
-        self.single = isinstance(argnums, (int, np.integer))
-        self.positions = [self._position(n, len(args)) for n in ([argnums] if self.single else argnums)]
+        self.all = argnums is None
+        self.single = isinstance(argnums, (int, np.integer)) or (self.all and len(args) == 1)
+        self.positions = self._positions(argnums, len(args))
         self.given = [args[n] for n in self.positions]
         self.inputs: list[Any] = []
+        self.met_other = False
         self.nested = False
+        self.graph = False
         self.outside = _core.is_grad_enabled()
         call = list(args)
         _core.enter_trace()
@@ -45,6 +52,8 @@ class Run:
             with enable_grad():
                 for position in self.positions:
                     call[position] = self._lift(args[position])
+                if self.all and self.met_other and not self.inputs:
+                    raise TypeError(f"{name}: found no number to differentiate in the arguments {_shown(tuple(args))}")
                 out = f(*call, **kwargs)
         finally:
             _core.leave_trace()
@@ -57,18 +66,28 @@ class Run:
             out, self.aux = out
         self.out = out
 
-    def _position(self, n: Any, count: int) -> int:
-        if not isinstance(n, (int, np.integer)) or not -count <= n < count:
-            raise ValueError(f"{self.name}: argnums {n!r} does not name one of {count} positional arguments")
-        return int(n) % count
+    def _positions(self, argnums: Any, count: int) -> list[int]:
+        if argnums is None:
+            return list(range(count))
+        numbers = [argnums] if isinstance(argnums, (int, np.integer)) else argnums
+        if not isinstance(numbers, (list, tuple, range)):
+            raise TypeError(f"{self.name}: argnums must be an int or a sequence of ints, found {_shown(argnums)}")
+        for n in numbers:
+            if not isinstance(n, (int, np.integer)) or not -count <= n < count:
+                raise ValueError(f"{self.name}: argnums {n!r} does not name one of {count} positional arguments")
+        positions = [int(n) % count for n in numbers]
+        if len(set(positions)) < len(positions):
+            raise ValueError(f"{self.name}: argnums {argnums!r} name an argument twice")
+        return positions
 
     def _lift(self, arg: Any) -> Any:
         """An argument with its numbers as fresh Values; an array, with as_values, as nested lists of them."""
-        before = len(self.inputs)
-        lifted = map_structure(self._lift_number, arg, self._lift_other)
-        if len(self.inputs) == before:
+        before, met, self.met_other = len(self.inputs), self.met_other, False
+        lifted = map_structure(self._lift_number, arg, self._lift_other, self._lift_array)
+        if self.met_other and len(self.inputs) == before and not self.all:
             raise TypeError(f"{self.name}: found no number to differentiate in argument {_shown(arg)}")
-        return _lists(lifted) if self.as_values else lifted
+        self.met_other |= met
+        return lifted
 
     def _lift_number(self, number: Any) -> Any:
         value = +number if isinstance(number, Value) else Value(number)
@@ -79,13 +98,22 @@ class Run:
         return value
 
     def _lift_other(self, leaf: Any) -> Any:
+        self.met_other = True
         return leaf
 
+    def _lift_array(self, array: Any, mapped: Callable[[Any], Any]) -> Any:
+        """Without as_values an array is an error: it will be a Tensor, and there are none yet."""
+        if not self.as_values:
+            raise TypeError(
+                f"{self.name}: found an array of shape {array.shape}; pass as_values=True to differentiate with "
+                "respect to its elements (the function gets nested lists of Values), or convert it with .tolist()"
+            )
+        return nested_lists(array, mapped)
+
     def needs_graph(self, roots: list[Any]) -> bool:
-        """Whether a result depends on something outside: see Note [Nesting]."""
-        if not self.outside:
-            return False
-        return self.nested or any(_core.has_other_leaves(root, self.inputs) for root in roots)
+        """Whether a result depends on something outside: see Note [Nesting]. Under no_grad nothing does."""
+        self.graph = self.outside and (self.nested or any(_core.has_other_leaves(root, self.inputs) for root in roots))
+        return self.graph
 
     def shape(self, gradients: Sequence[Any]) -> Any:
         """Gradients, one an input, in the structure of the arguments: of one argument itself, of several a tuple."""
@@ -95,7 +123,9 @@ class Run:
 
     def result(self, out: Any, graph: bool) -> Any:
         """What came out, as floats unless it depends on something outside."""
-        return out if graph else map_structure(lambda v: v.data if isinstance(v, Value) else v, out)
+        if graph or not any(isinstance(v, Value) for v in flatten(out)):
+            return out
+        return map_structure(lambda v: v.data if isinstance(v, Value) else v, out)
 
     def scalar(self) -> Any:
         """What came out, which must be one number."""
@@ -108,34 +138,6 @@ class Run:
 def _shown(x: Any) -> str:
     text = repr(x)
     return f"{text if len(text) <= 60 else text[:57] + '...'} of type {type(x).__name__}"
-
-
-def _lists(x: Any) -> Any:
-    """Arrays in `x` as nested lists."""
-    if isinstance(x, np.ndarray):
-        return x.tolist() if x.ndim else x.item()
-    if isinstance(x, (list, tuple)) and not hasattr(x, "_fields"):
-        return type(x)(_lists(item) for item in x)
-    return {key: _lists(item) for key, item in x.items()} if isinstance(x, dict) else x
-
-
-def _check_arrays(name: str, args: Sequence[Any], as_values: bool) -> None:
-    """An array is an error without as_values: it will be a Tensor, and there are none yet."""
-    if as_values:
-        return
-    for arg in args:
-        items = arg.values() if isinstance(arg, dict) else arg if isinstance(arg, (list, tuple)) else [arg]
-        for item in items:
-            if isinstance(item, np.ndarray):
-                raise TypeError(
-                    f"{name}: found an array of shape {item.shape}; pass as_values=True to differentiate with respect to "
-                    "its elements (the function gets nested lists of Values), or convert it with .tolist()"
-                )
-
-
-def _run(name: str, f: Callable[..., Any], args: Any, kwargs: Any, argnums: Any, has_aux: bool, as_values: bool) -> Run:
-    _check_arrays(name, args, as_values)
-    return Run(name, f, args, kwargs, argnums, has_aux, as_values)
 
 
 def _gradients(root: Any, run: Run, graph: bool, seed: Any = 1.0) -> list[Any]:
@@ -166,14 +168,18 @@ def value_and_grad(
 
     @functools.wraps(f)
     def differentiated(*args: Any, **kwargs: Any) -> Any:
-        run = _run("value_and_grad", f, args, kwargs, argnums, has_aux, as_values)
-        y = run.scalar()
-        graph = run.needs_graph([y])
-        gradient = run.shape(_gradients(y, run, graph))
-        value = run.result(y, graph)
-        return ((value, run.result(run.aux, graph)) if has_aux else value), gradient
+        run = Run("value_and_grad", f, args, kwargs, argnums, has_aux, as_values)
+        value, gradient = _value_and_grad(run)
+        return ((value, run.result(run.aux, run.graph)) if has_aux else value), gradient
 
     return differentiated
+
+
+def _value_and_grad(run: Run) -> tuple[Any, Any]:
+    y = run.scalar()
+    graph = run.needs_graph([y])
+    gradient = run.shape(_gradients(y, run, graph))
+    return run.result(y, graph), gradient
 
 
 def grad(
@@ -187,12 +193,16 @@ def grad(
     >>> grad(grad(lambda x: x ** 3))(2.0)
     12.0
     """
-    both = value_and_grad(f, argnums, has_aux, as_values)
 
+    return _grad("grad", f, argnums, has_aux, as_values)
+
+
+def _grad(name: str, f: Callable[..., Any], argnums: Any, has_aux: bool, as_values: bool) -> Callable[..., Any]:
     @functools.wraps(f)
     def differentiated(*args: Any, **kwargs: Any) -> Any:
-        value, gradient = both(*args, **kwargs)
-        return (gradient, value[1]) if has_aux else gradient
+        run = Run(name, f, args, kwargs, argnums, has_aux, as_values)
+        gradient = _value_and_grad(run)[1]
+        return (gradient, run.result(run.aux, run.graph)) if has_aux else gradient
 
     return differentiated
 
@@ -208,7 +218,7 @@ def vjp(f: Callable[..., Any], *args: Any, has_aux: bool = False, as_values: boo
     >>> y, pull([1.0, 10.0])
     ([6.0, 5.0], (13.0, 12.0))
     """
-    run = _run("vjp", f, args, {}, 0 if len(args) == 1 else range(len(args)), has_aux, as_values)
+    run = Run("vjp", f, args, {}, None, has_aux, as_values)
     outputs = flatten(run.out)
     graph = run.needs_graph(outputs)
 
@@ -239,7 +249,7 @@ def jvp(
     """
     if not isinstance(primals, (list, tuple)) or not isinstance(tangents, (list, tuple)):
         raise TypeError("jvp: primals and tangents must be tuples or lists, one entry an argument of f")
-    run = _run("jvp", f, tuple(primals), {}, range(len(primals)), has_aux, as_values)
+    run = Run("jvp", f, tuple(primals), {}, None, has_aux, as_values)
     directions = [t if isinstance(t, Value) else float(t) for t in flatten(tuple(tangents))]
     if len(directions) != len(run.inputs):
         raise ValueError(f"jvp: primals hold {len(run.inputs)} numbers, tangents {len(directions)}")
@@ -267,39 +277,59 @@ def jacobian(
     [[3.0, 2.0], [1.0, 1.0]]
     """
 
+    return _jacobian("jacobian", f, argnums, has_aux, as_values)
+
+
+def _jacobian(name: str, f: Callable[..., Any], argnums: Any, has_aux: bool, as_values: bool) -> Callable[..., Any]:
     @functools.wraps(f)
     def differentiated(*args: Any, **kwargs: Any) -> Any:
-        run = _run("jacobian", f, args, kwargs, argnums, has_aux, as_values)
+        run = Run(name, f, args, kwargs, argnums, has_aux, as_values)
         outputs = flatten(run.out)
         graph = run.needs_graph(outputs)
-        if len(run.inputs) < len(outputs):
-            columns = []
-            for i in range(len(run.inputs)):
-                direction = [float(k == i) for k in range(len(run.inputs))]
-                with enable_grad():
-                    columns.append(_core.tangents(outputs, run.inputs, direction, graph))
-            rows = [list(row) for row in zip(*columns, strict=True)]
-        else:
-            rows = [_gradients(output, run, graph) for output in outputs]
-        rows = [[v if graph or not isinstance(v, Value) else v.data for v in row] for row in rows]
-        shaped = refill(run.out, iter([run.shape(row) for row in rows]))
-        result = _array(run, shaped) if as_values else shaped
-        return (result, run.result(run.aux, graph)) if has_aux else result
+        rows = _rows(run, outputs, graph)
+        shaped = _array(run, rows) if as_values else None
+        if shaped is None:
+            shaped = refill(run.out, iter([run.shape(row) for row in rows]))
+        return (shaped, run.result(run.aux, graph)) if has_aux else shaped
 
     return differentiated
 
 
-def _array(run: Run, shaped: Any) -> Any:
+def _rows(run: Run, outputs: list[Any], graph: bool) -> list[list[Any]]:
+    """The derivatives of each output by each input, in the mode that takes fewer walks."""
+    count = len(run.inputs)
+    rows = None
+    if 0 < count < len(outputs):
+        try:
+            with enable_grad():
+                columns = [
+                    _core.tangents(outputs, run.inputs, [float(k == i) for k in range(count)], graph)
+                    for i in range(count)
+                ]
+            rows = [list(row) for row in zip(*columns, strict=True)]
+        except GraphError:
+            pass  # a backward_fn runs backwards only
+    if rows is None:
+        rows = [_gradients(output, run, graph) for output in outputs]
+    return [[v if graph or not isinstance(v, Value) else v.data for v in row] for row in rows]
+
+
+def _array(run: Run, rows: list[list[Any]]) -> Any:
     """One array of shape result + argument, where the argument is an array and the result a list or array."""
     if not (run.single and isinstance(run.given[0], np.ndarray) and isinstance(run.out, (list, tuple, np.ndarray))):
-        return shaped
-    if hasattr(run.out, "_fields"):
-        return shaped
-    items = shaped.tolist() if isinstance(shaped, np.ndarray) else shaped
+        return None
     try:
-        return np.array(items)
+        shape = np.shape(map_structure(lambda _: 0.0, run.out))
     except ValueError:
-        return shaped  # a ragged result stays nested
+        return None  # a ragged result stays nested
+    if run.name == "hessian":
+        shape = run.given[0].shape  # nested lists of nothing do not tell
+    if hasattr(run.out, "_fields") or np.prod(shape) != len(rows):
+        return None
+    flat = [v for row in rows for v in row]
+    array = np.empty(len(flat), dtype=object if any(isinstance(v, Value) for v in flat) else float)
+    array[:] = flat
+    return array.reshape(shape + run.given[0].shape)
 
 
 def hessian(
@@ -313,18 +343,7 @@ def hessian(
     >>> hessian(lambda x: x[0] ** 2 * x[1])([3.0, 5.0])
     [[10.0, 6.0], [6.0, 0.0]]
     """
-    first = grad(f, argnums, has_aux)
-
-    def gradient(*args: Any, **kwargs: Any) -> Any:
-        return first(*args, **kwargs)
-
-    second = jacobian(functools.wraps(f)(gradient), argnums, has_aux, as_values)
-
-    @functools.wraps(f)
-    def differentiated(*args: Any, **kwargs: Any) -> Any:
-        return second(*args, **kwargs)
-
-    return differentiated
+    return _jacobian("hessian", _grad("hessian", f, argnums, has_aux, False), argnums, has_aux, as_values)
 
 
 def hvp(f: Callable[..., Any], argnums: int = 0, as_values: bool = False) -> Callable[..., Any]:
@@ -342,7 +361,7 @@ def hvp(f: Callable[..., Any], argnums: int = 0, as_values: bool = False) -> Cal
         if len(args) < 2:
             raise TypeError(f"hvp: needs the arguments of the function and a vector, found {len(args)} in all")
         *args_of_f, vector = args
-        run = _run("hvp", f, args_of_f, kwargs, argnums, False, as_values)
+        run = Run("hvp", f, args_of_f, kwargs, argnums, False, as_values)
         directions = [v if isinstance(v, Value) else float(v) for v in flatten(vector)]
         if len(directions) != len(run.inputs):
             raise ValueError(f"hvp: the argument holds {len(run.inputs)} numbers, the vector {len(directions)}")

@@ -63,6 +63,7 @@ def _reduce(self: Any, protocol: int) -> Any:
 _METHODS = {
     "__format__": _format,
     "__round__": _round,
+    "conjugate": lambda self: self,  # NumPy's var, std and vdot of an object array call it
     "__floor__": lambda self: math.floor(self.data),
     "__ceil__": lambda self: math.ceil(self.data),
     "__trunc__": lambda self: math.trunc(self.data),

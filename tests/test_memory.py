@@ -29,7 +29,9 @@ def chain(length: int, x: Value) -> Value:
 
 
 def resident() -> int:
-    """Resident bytes of this process."""
+    """Resident bytes of this process; 0 where /proc does not tell."""
+    if not os.path.exists("/proc/self/statm"):
+        return 0
     with open("/proc/self/statm") as statm:
         return int(statm.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
@@ -38,7 +40,10 @@ def live_nodes() -> int:
     return _core.heap_stats()[1]
 
 
-needs_proc = pytest.mark.skipif(not os.path.exists("/proc/self/statm"), reason="resident memory is read from /proc")
+SANITIZED = "sanitize" in _core.build_info()["flags"]  # then freed memory is kept for a while, on purpose
+needs_proc = pytest.mark.skipif(
+    not os.path.exists("/proc/self/statm") or SANITIZED, reason="resident memory is read from /proc, and is the core's own"
+)
 
 
 # ---------------------------------------------------------------- depth
@@ -361,7 +366,6 @@ def one_graph(rng: random.Random) -> None:
     y.backward()
 
 
-@needs_proc
 def test_memory_is_flat():
     """PYGRAD_LEAK_GRAPHS graphs built and dropped (a million in the long run) leave the resident memory as it was."""
     graphs = int(os.environ.get("PYGRAD_LEAK_GRAPHS", "40000"))
@@ -374,7 +378,7 @@ def test_memory_is_flat():
         one_graph(rng)
     gc.collect()
     assert live_nodes() == nodes
-    assert resident() - before < 2 << 20
+    assert SANITIZED or resident() - before < 2 << 20
 
 
 def test_a_planted_leak_is_found():
