@@ -39,7 +39,6 @@ def flags() -> tuple[list[str], list[str], list[tuple[str, str | None]]]:
         sanitize = ["-fsanitize=address,undefined", "-fno-omit-frame-pointer"]
         compile_flags += [*sanitize, "-O1", "-g"]
         link_flags += sanitize
-        macros.append(("PG_PLAIN_MALLOC", None))
     if os.environ.get("PYGRAD_COVERAGE"):
         compile_flags += ["-O1", "--coverage"]
         link_flags.append("--coverage")

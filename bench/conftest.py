@@ -86,8 +86,8 @@ def race(benchmark: Any, size: str) -> Callable[..., None]:
         if not contestant.collector:
             gc.disable()
         try:
-            between()
             start = time.perf_counter()
+            between()
             run()  # warms up, too
             once = time.perf_counter() - start
             calls = 1 if setup or size == "toy" else max(1, round(1e-3 / once))

@@ -1,4 +1,4 @@
-"""The contestants: each a kind of number and how its gradients are asked for, as that library's own users would write it.
+"""The contestants: each a kind of number, and how its gradients are asked for, as users of that library write it.
 
 Owns what is particular to a library; knows no workload. Packages are imported when a contestant is made, so that one
 which is not installed costs nothing but its column. float64 and one thread everywhere. `load(name)` is the way in.
@@ -29,7 +29,7 @@ class Contestant:
     name: str
     package: str | None = None  # its distribution, where it is not pygrad's own
     tolerance = 1e-9  # of gradients, relative to pygrad's
-    longest_chain = 100_000  # nodes; slower contestants are timed on shorter chains, their figures are per node
+    longest_chain = 20_000  # nodes; slower contestants are timed on shorter chains, their figures are per node
     steps = True  # can record and go back in steps of their own; False: gives a function for both, see `ready`
     collector = True  # as users have it; False: Python's cyclic collector is off while timing
     cyclic = False  # its graphs sit in reference cycles, so that only the collector frees them

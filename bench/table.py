@@ -45,8 +45,8 @@ def run(size: str, contestants: str) -> list[dict]:
     """Runs pytest in this folder, so that the pygrad that is installed is the one that is timed."""
     with tempfile.TemporaryDirectory() as folder:
         report = Path(folder) / "report.json"
-        command = [sys.executable, "-m", "pytest", ".", "--benchmark-enable", f"--benchmark-json={report}", "-q"]
-        command += ["--benchmark-quiet", "--tb=short", f"--size={size}", f"--contestants={contestants}", "-p", "no:cacheprovider"]
+        command = [sys.executable, "-m", "pytest", ".", f"--size={size}", f"--contestants={contestants}", "-q"]
+        command += ["--benchmark-enable", f"--benchmark-json={report}", "--benchmark-quiet", "--tb=short"]
         done = subprocess.run(command, cwd=HERE, stdout=sys.stderr)  # standard output is for the table
         if done.returncode:
             sys.exit(done.returncode)
@@ -54,10 +54,9 @@ def run(size: str, contestants: str) -> list[dict]:
 
 
 def seconds(nanoseconds: float) -> str:
-    for unit, scale in (("ms", 1e6), ("us", 1e3)):
-        if nanoseconds >= scale:
-            return f"{nanoseconds / scale:.3g} {unit}"
-    return f"{nanoseconds:.3g} ns"
+    unit, scale = next(((u, s) for u, s in (("ms", 1e6), ("us", 1e3)) if nanoseconds >= s), ("ns", 1.0))
+    shown = nanoseconds / scale
+    return f"{shown:.{0 if shown >= 100 else 1 if shown >= 10 else 2}f} {unit}"
 
 
 def ratio(x: float) -> str:
@@ -86,8 +85,10 @@ def table(benchmarks: list[dict], size: str) -> list[str]:
         found = [f"{sizes[place]:,.0f}" if (place := (f"chain bytes {n}", name)) in sizes else "" for name in others]
         cells.append([f"chain of {n:,}: bytes a node", "", *found])
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-    lines = ["  ".join(cell.rjust(w) if i else cell.ljust(w) for i, (cell, w) in enumerate(zip(row, widths, strict=True)))
-             for row in cells]  # fmt: skip
+    lines = []
+    for label, *numbers in cells:
+        aligned = [number.rjust(width) for number, width in zip(numbers, widths[1:], strict=True)]
+        lines.append("  ".join([label.ljust(widths[0]), *aligned]))
     return [lines[0].rstrip(), "-" * len(lines[0]), *(line.rstrip() for line in lines[1:])]
 
 
@@ -109,8 +110,10 @@ def main() -> None:
     print("\n".join(table(benchmarks, arguments.size)))
     ran = {benchmark["extra_info"]["contestant"] for benchmark in benchmarks}
     missing = [name for name in arguments.contestants.split(",") if name not in ran]
-    print("\nTimes over those of Python floats, forward only, in the same run; each the fastest round. floats: time itself.")
-    print("Gradients were compared before. Chains: time a node; reference and peers other than XAD run 100,000 nodes.")
+    print(
+        "\nTimes over those of Python floats forward only, in the same run, each the fastest round; of floats the time."
+    )
+    print("Gradients were compared before. Chains: time a node; slower contestants run shorter ones.")
     if missing:
         print("Not installed: " + ", ".join(missing))
     print(machine())

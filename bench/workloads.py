@@ -1,8 +1,8 @@
 """The programs that are timed, each written once: plain Python over numbers, whatever kind of number it is given.
 
 A program takes its leaves (a list of numbers of one kind) and `ops`, a namespace with `exp`, `tanh` and `relu` for that
-kind, and returns one number. It knows no library and no size of its own; sizes are the table below, `toy` for the tests.
-Who runs them: peers.py holds the kinds of number, test_*.py the races, table.py prints.
+kind, and returns one number. It knows no library. Sizes are the table below, `toy` for the tests. The kinds of number
+are in peers.py, the timing in test_*.py and conftest.py, the printing in table.py.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from types import SimpleNamespace
 from typing import Any
 
@@ -90,23 +91,26 @@ def moons(size: str) -> Workload:
     widths = [2, 16, 16, 1]
     rng = np.random.default_rng(1337)
     numbers: list[float] = []
-    for inputs, outputs in zip(widths, widths[1:]):
+    for inputs, outputs in pairwise(widths):
         for _ in range(outputs):
             numbers += [*rng.uniform(-1.0, 1.0, inputs).tolist(), 0.0]  # weights, then the bias
+
+    def neuron(w: Sequence[Any], b: Any, x: Sequence[Any]) -> Any:
+        return sum((wi * xi for wi, xi in zip(w, x)), b)  # noqa: B905  # micrograd's line
 
     def program(leaves: Sequence[Any], ops: Any) -> Any:
         relu = ops.relu
         layers, i = [], 0
-        for inputs, outputs in zip(widths, widths[1:]):
+        for inputs, outputs in pairwise(widths):
             ends = range(i + inputs, i + outputs * (inputs + 1), inputs + 1)
             layers.append([(leaves[end - inputs : end], leaves[end]) for end in ends])
             i += outputs * (inputs + 1)
+        first, second, ((last_w, last_b),) = layers
         scores = []
         for x in points:
-            for layer in layers[:-1]:
-                x = [relu(sum((wi * xi for wi, xi in zip(w, x)), b)) for w, b in layer]
-            w, b = layers[-1][0]
-            scores.append(sum((wi * xi for wi, xi in zip(w, x)), b))
+            x = [relu(neuron(w, b, x)) for w, b in first]
+            x = [relu(neuron(w, b, x)) for w, b in second]
+            scores.append(neuron(last_w, last_b, x))
         losses = [relu(1 + -yi * score) for yi, score in zip(labels, scores, strict=True)]
         data_loss = sum(losses) * (1.0 / len(losses))
         reg_loss = 1e-4 * sum(p * p for p in leaves)
@@ -142,10 +146,10 @@ def rosenbrock(size: str) -> Workload:
 
 
 def path(size: str) -> Workload:
-    """A call on one Monte-Carlo path under Scott's (1987) stochastic volatility, by Euler: 9 operations and an exp a step.
+    """A call on one Monte-Carlo path under Scott's (1987) stochastic volatility, by Euler: 9 operations and exp a step.
 
-    Greeks by spot, rate, the log-volatility's start, speed, level and volatility, and strike. The path is over a year
-    and ends in the money.
+    Greeks by spot, rate, strike, and the log-volatility's start, speed, level and volatility. The path takes a year and
+    ends in the money.
     """
     steps = size_of("path", size)
     dt = 1.0 / steps
@@ -164,7 +168,10 @@ def path(size: str) -> Workload:
 
 
 def lorenz(size: str) -> Workload:
-    """The last x of the Lorenz (1963) system by RK4 with steps of 0.01: 71 operations a step, three starts, three parameters."""
+    """The last x of the Lorenz (1963) system by RK4 with steps of 0.01: 71 operations a step.
+
+    Derivatives by the three starts and the three parameters.
+    """
     steps = size_of("lorenz", size)
     h = 0.01
 

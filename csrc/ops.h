@@ -21,6 +21,7 @@ enum pg_op {
     PG_OP_dot,                   /* n-ary: operands a0, b0, a1, b1, ... */
     PG_OP_closure,               /* n-ary: Value(data, parents), with a backward_fn of the user's */
     PG_OP_custom,                /* n-ary: an op of the user's, in Python */
+    PG_OP_released,              /* what backward(retain_graph=False) leaves; `seen` holds what it was */
     PG_OP_stand_in,              /* of a leaf, in the graph of a gradient: see Note [Stand-ins] in py_gradient.c */
     PG_OP_COUNT
 };

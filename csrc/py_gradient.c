@@ -6,6 +6,7 @@
 
 #include "formula.h"
 #include "py_graph.h"
+#include "py_order.h"
 #include "py_record.h"
 #include "scalar.h"
 
@@ -409,7 +410,7 @@ static pg_node *stand_in_of(pg_node *leaf) {
         Py_INCREF(leaf->in[1].node);
         return leaf->in[1].node;
     }
-    pg_node *stand_in = pg_node_alloc();
+    pg_node *stand_in = pg_alloc_op();
     if (!stand_in) return NULL;
     pg_node_set(stand_in, PG_OP_stand_in, leaf->data, PG_REQUIRES_GRAD | PG_NOTED | PG_CONST1 | PG_CONST2, leaf->version);
     stand_in->in[0].node = leaf;

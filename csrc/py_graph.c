@@ -1,38 +1,25 @@
-/* py_graph.c: topological order and backward. See py_graph.h.
+/* py_graph.c: backward. See py_graph.h.
  *
- * Note [Order]. The order is specification: depth-first post-order over operands from left to right, then reversed;
- * a node adds to its operands from left to right. The reference does the same, so gradients are equal bit for bit.
- * Interior gradients are zeroed as the sort meets them, leaves accumulate.
+ * Note [Order]. The order is specification: a node is made after its operands, so the order of creation, from the
+ * youngest to the oldest, is a topological one, and it is the order of backward. A node adds to its operands from left
+ * to right. The reference does the same, so gradients are equal bit for bit. Leaves accumulate; the gradient of an
+ * interior node starts at 0.0.
+ *
+ * Nodes of ops lie in memory in the order of creation (Note [Slabs] in py_heap.h). So the plain backward needs no sort
+ * and no list: it goes down through memory from the root, steps on what has been reached, and ends when all that was
+ * reached has been stepped on. Where a Python closure may run on the way, or nodes are released, or some leaves are
+ * left alone, a list is made first (py_order.h) and walked.
  */
 #include "py_graph.h"
 
-#include <string.h>
+#include <math.h>
 
+#include "py_heap.h"
+#include "py_order.h"
 #include "py_record.h"
 #include "scalar.h"
 
 enum { SIGNAL_PERIOD = 1 << 14, PREFETCH_AHEAD = 8 };
-
-/* ---- operands ---- */
-
-Py_ssize_t pg_operand_count(const pg_node *node) {
-    if (node->flags & PG_MANY) return node->in[0].many->count;
-    return node->flags & PG_RELEASED ? 0 : pg_arity[node->op]; /* a leaf has none */
-}
-
-pg_node *pg_operand_node(const pg_node *node, Py_ssize_t i) {
-    if (node->flags & PG_MANY) {
-        pg_many *many = node->in[0].many;
-        return pg_many_is_node(many)[i] ? many->operand[i].node : NULL;
-    }
-    return node->flags & (PG_CONST0 << i) ? NULL : node->in[i].node;
-}
-
-double pg_operand_data(const pg_node *node, Py_ssize_t i) {
-    pg_node *operand = pg_operand_node(node, i);
-    if (operand) return operand->data;
-    return node->flags & PG_MANY ? node->in[0].many->operand[i].constant : node->in[i].constant;
-}
 
 int pg_check_fresh(const pg_node *node) {
     unsigned saved = pg_saved[node->op], seen = 0;
@@ -50,184 +37,7 @@ int pg_check_fresh(const pg_node *node) {
     return -1;
 }
 
-/* ---- the sort ---- */
-
-static uint32_t last_epoch;
-static pg_node **spare; /* the buffer of the last sort, kept for the next */
-enum { FIRST_CAPACITY = 1 << 18, GROWTH = 8 }; /* pages that are not used are not touched */
-
-/* Note [Buffer]. Order and stack share one buffer: the order grows from its start, the stack from its end, and every
- * node met is on one of them. A stack entry keeps in its low bits the operands of the node that are yet to be looked at. */
-static int buffer_grow(pg_order *order, size_t depth) {
-    size_t capacity = order->capacity ? GROWTH * order->capacity : FIRST_CAPACITY;
-    pg_node **nodes = order->capacity ? NULL : spare;
-    if (nodes) {
-        spare = NULL;
-    } else if (capacity > SIZE_MAX / sizeof *nodes || !(nodes = pg_pages_alloc(capacity * sizeof *nodes))) {
-        PyErr_NoMemory();
-        return -1;
-    }
-    if (order->count) memcpy(nodes, order->nodes, order->count * sizeof *nodes);
-    if (depth) memcpy(nodes + capacity - depth, order->nodes + order->capacity - depth, depth * sizeof *nodes);
-    pg_pages_free(order->nodes, order->capacity * sizeof *nodes);
-    order->nodes = nodes;
-    order->capacity = capacity;
-    return 0;
-}
-
-void pg_order_free(pg_order *order) {
-    if (!spare && order->capacity == FIRST_CAPACITY) spare = order->nodes;
-    else pg_pages_free(order->nodes, order->capacity * sizeof *order->nodes);
-    order->nodes = NULL;
-    order->capacity = order->count = 0;
-}
-
-static int released_error(const pg_node *node) {
-    PyErr_Format(pg_hooks.graph_error,
-                 "backward: a node of op '%s' has been released by an earlier backward(retain_graph=False); run the "
-                 "forward pass again, or leave retain_graph=True in the first call", pg_ops[node->op].name);
-    return -1;
-}
-
-/* Whether an operand need not be visited: met before, a target, or a leaf, which makes the order foreign. */
-static inline int is_settled(pg_node *operand, uint32_t epoch, int *foreign) {
-    if (operand->mark - epoch <= 1) return 1;
-    operand->mark = epoch;
-    if (!pg_is_leaf(operand)) return 0;
-    *foreign = 1;
-    return 1;
-}
-
-/* The next operand of an n-ary node that is to be visited; NULL at the end. */
-static pg_node *next_of_many(pg_many *many, uint32_t epoch, int *foreign) {
-    while (many->cursor < many->count) {
-        Py_ssize_t i = many->cursor++;
-        if (pg_many_is_node(many)[i] && !is_settled(many->operand[i].node, epoch, foreign)) return many->operand[i].node;
-    }
-    return NULL;
-}
-
-/* Where a node's operands are looked at next; kept in the low bits of a stack entry. */
-enum { OPERAND0, OPERAND1, OPERAND2, NO_OPERAND, OPERANDS_OF_MANY, ENTRY_BITS = 7 };
-
-/* 0 sorted, 1 a signal handler ran another sort: begin again, -1 error.
- * Each operand has a branch of its own: a predicted branch lets the processor go on to the next node before the last
- * one has arrived from memory, where a computed index would make it wait. */
-static inline int sort_once(pg_order *order, pg_node *root, const int zero) {
-    const uint32_t epoch = order->epoch;
-    int foreign = 0, state = 0;
-    size_t count = 0, depth = 0, capacity = order->capacity;
-    pg_node **nodes = order->nodes, *node = root, *operand = root;
-    unsigned next = NO_OPERAND, flags;
-    if (is_settled(root, epoch, &foreign)) goto done;
-    goto meet;
-    for (;;) {
-        switch (next) {
-        case OPERAND0:
-            operand = node->in[0].node;
-            next = OPERAND1;
-            if (!(flags & PG_CONST0) && !is_settled(operand, epoch, &foreign)) goto descend; /* fall through */
-        case OPERAND1:
-            operand = node->in[1].node;
-            next = OPERAND2;
-            if (!(flags & PG_CONST1) && !is_settled(operand, epoch, &foreign)) goto descend; /* fall through */
-        case OPERAND2:
-            operand = node->in[2].node;
-            next = NO_OPERAND;
-            if (!(flags & PG_CONST2) && !is_settled(operand, epoch, &foreign)) goto descend; /* fall through */
-        case NO_OPERAND: break;
-        default:
-            operand = next_of_many(node->in[0].many, epoch, &foreign);
-            if (operand) goto descend;
-        }
-        nodes[count++] = node;
-        if (!depth) break;
-        uintptr_t entry = (uintptr_t)nodes[capacity - depth--];
-        node = (pg_node *)(entry & ~(uintptr_t)ENTRY_BITS);
-        next = entry & ENTRY_BITS;
-        flags = node->flags;
-        if (PG_LIKELY(count & (SIGNAL_PERIOD - 1))) continue;
-        if (PyErr_CheckSignals() < 0) goto failed;
-        if (last_epoch == epoch) continue;
-        state = 1;
-        break;
-    descend:
-        nodes[capacity - ++depth] = (pg_node *)((uintptr_t)node | next);
-    meet:
-        node = operand;
-        flags = node->flags;
-        if (zero) node->grad = 0.0;
-        next = OPERAND0;
-        if (!(flags & PG_CONST1)) PG_PREFETCH(node->in[1].node);
-        if (PG_UNLIKELY(flags & (PG_MANY | PG_RELEASED))) {
-            if (flags & PG_RELEASED) {
-                released_error(node);
-                goto failed;
-            }
-            node->in[0].many->cursor = 0;
-            next = OPERANDS_OF_MANY;
-        }
-        if (PG_LIKELY(count + depth + 2 <= capacity)) continue;
-        order->count = count;
-        if (buffer_grow(order, depth) < 0) goto failed;
-        nodes = order->nodes;
-        capacity = order->capacity;
-    }
-done:
-    order->count = count;
-    order->foreign = foreign;
-    return state;
-failed:
-    order->count = count;
-    return -1;
-}
-
-int pg_order_make(pg_order *order, pg_node *root, pg_node *const *targets, size_t target_count, int zero) {
-    int again;
-    memset(order, 0, sizeof *order);
-    do {
-        order->epoch = last_epoch += 2;
-        order->foreign = 0;
-        order->count = 0;
-        for (size_t i = 0; i < target_count; i++) targets[i]->mark = order->epoch + 1;
-        again = zero ? sort_once(order, root, 1) : sort_once(order, root, 0);
-    } while (again > 0);
-    return again;
-}
-
-void pg_order_prune(pg_order *order) {
-    for (size_t i = 0; i < order->count; i++) {
-        pg_node *node = order->nodes[i];
-        Py_ssize_t operands = pg_operand_count(node);
-        for (Py_ssize_t k = 0; k < operands; k++) {
-            pg_node *operand = pg_operand_node(node, k);
-            if (!operand || !pg_is_needed(order, operand)) continue;
-            node->mark = order->epoch + 1;
-            break;
-        }
-    }
-}
-
-/* ---- the walk ---- */
-
-/* Walks under way, of any thread; while there is more than one, what is released goes to the graveyard, since the
- * other walk's order borrows it. */
-static int walks;
-static PyObject *graveyard;
-
-int pg_walk_enter(void) {
-    if (walks > 0 && !graveyard && !(graveyard = PyList_New(0))) return -1;
-    walks++;
-    return 0;
-}
-
-void pg_walk_leave(void) {
-    if (--walks > 0 || !graveyard) return;
-    PyObject *type, *value, *trace; /* what dies here may run code of the user's */
-    PyErr_Fetch(&type, &value, &trace);
-    Py_CLEAR(graveyard);
-    PyErr_Restore(type, value, trace);
-}
+/* ---- a step in a list of nodes ---- */
 
 /* The user's closure on a leaf made with parents: it adds to the parents' gradients itself. */
 static int step_closure(pg_node *node) {
@@ -270,132 +80,32 @@ done:
     return failed;
 }
 
-static void step_sum(pg_node *node) {
-    pg_many *many = node->in[0].many;
-    for (Py_ssize_t i = 0; i < many->count; i++)
-        if (pg_many_is_node(many)[i]) many->operand[i].node->grad += node->grad;
-}
-
-static void step_dot(pg_node *node) {
-    pg_many *many = node->in[0].many;
-    uint8_t *is_node = pg_many_is_node(many);
-    pg_operand *operand = many->operand;
+/* One node's contributions, in the order of its operands. */
+static int step(pg_node *node) {
     double g = node->grad;
-    for (Py_ssize_t i = 0; i < many->count; i += 2) {
-        double a = is_node[i] ? operand[i].node->data : operand[i].constant;
-        double b = is_node[i + 1] ? operand[i + 1].node->data : operand[i + 1].constant;
-        if (is_node[i]) operand[i].node->grad += pg_zmul(g, b);
-        if (is_node[i + 1]) operand[i + 1].node->grad += pg_zmul(g, a);
-    }
-}
-
-/* Note [Operands]. Whether an operand is a constant or a node follows no pattern that a processor could learn, so the
- * addresses of its number, version and gradient are chosen without a branch; where a gradient is cheap, that of a
- * constant is computed too and goes to a sink. */
-typedef struct {
-    const double *data;
-    const uint8_t *version;
-    double *grad;
-} pg_slot;
-
-static const uint8_t never_written;
-
-static inline pg_slot slot_of(pg_node *node, int i, double *sink) {
-    pg_operand *operand = &node->in[i];
-    int constant = node->flags & (PG_CONST0 << i);
-    pg_slot slot = {
-        constant ? &operand->constant : &operand->node->data,
-        constant ? &never_written : &operand->node->version,
-        constant ? sink : &operand->node->grad,
-    };
-    return slot;
-}
-
-#define CHECK(versions) \
-    if (PG_UNLIKELY(((uint8_t)(versions) ^ node->seen) | node->version) && pg_check_fresh(node) < 0) return -1
-
-/* Expansions of the table's rows: one node's contributions, in the order of its operands. */
-#define STEP_UNARY(name, value, da, ...)                       \
-    case PG_OP_##name: {                                       \
-        double a = node->in[0].node->data, y = node->data;     \
-        CHECK(node->in[0].node->version);                      \
-        (void)a, (void)y;                                      \
-        node->in[0].node->grad += da;                          \
-        return 0;                                              \
-    }
-#define STEP_BINARY_INLINE(name, value, da, db, ...)           \
-    case PG_OP_##name: {                                       \
-        pg_slot p = slot_of(node, 0, &sink), q = slot_of(node, 1, &sink); \
-        double a = *p.data, b = *q.data, y = node->data;       \
-        CHECK(*p.version + *q.version);                        \
-        (void)a, (void)b, (void)y;                             \
-        *p.grad += da;                                         \
-        *q.grad += db;                                         \
-        return 0;                                              \
-    }
-#define STEP_BINARY(name, value, da, db, ...)                  \
-    case PG_OP_##name: {                                       \
-        pg_slot p = slot_of(node, 0, NULL), q = slot_of(node, 1, NULL); \
-        double a = *p.data, b = *q.data, y = node->data;       \
-        CHECK(*p.version + *q.version);                        \
-        (void)a, (void)b, (void)y;                             \
-        if (p.grad) *p.grad += da;                             \
-        if (q.grad) *q.grad += db;                             \
-        return 0;                                              \
-    }
-#define STEP_TERNARY(name, value, da, db, dc, ...)             \
-    case PG_OP_##name: {                                       \
-        pg_slot p = slot_of(node, 0, NULL), q = slot_of(node, 1, NULL), r = slot_of(node, 2, NULL); \
-        double a = *p.data, b = *q.data, c = *r.data, y = node->data; \
-        CHECK(*p.version + *q.version + *r.version);           \
-        (void)a, (void)b, (void)c, (void)y;                    \
-        if (p.grad) *p.grad += da;                             \
-        if (q.grad) *q.grad += db;                             \
-        if (r.grad) *r.grad += dc;                             \
-        return 0;                                              \
-    }
-
-static PG_NOINLINE int step_any(pg_node *node) {
-    double g = node->grad;
+    unsigned flags = node->flags;
     switch (node->op) {
-#include "scalar_names.h"
-#define UNARY STEP_UNARY
-#define BINARY STEP_BINARY
-#define TERNARY STEP_TERNARY
-#include "ops.def"
-#include "scalar_names_end.h"
+#define PUT(operand, contribution) (operand)->grad += (contribution)
+#include "py_steps.inc"
+#undef PUT
     case PG_OP_closure: return step_closure(node);
-    case PG_OP_sum: step_sum(node); return 0;
+    case PG_OP_custom: return pg_check_fresh(node) < 0 ? -1 : step_custom(node);
+    case PG_OP_stand_in: node->in[0].node->grad += g; break;
+    case PG_OP_sum:
     case PG_OP_dot:
         if (pg_check_fresh(node) < 0) return -1;
-        step_dot(node);
-        return 0;
-    case PG_OP_custom:
-        if (pg_check_fresh(node) < 0) return -1;
-        return step_custom(node);
-    case PG_OP_stand_in: node->in[0].node->grad += g; return 0;
-    default: return 0;
+        for (Py_ssize_t i = 0; i < pg_operand_count(node); i++) {
+            pg_node *operand = pg_operand_node(node, i);
+            if (operand) operand->grad += node->op == PG_OP_sum ? g : pg_zmul(g, pg_operand_data(node, i ^ 1));
+        }
+        break;
+    default: break;
     }
-}
-
-/* The rows without calls in line, so that no registers are saved for them. */
-static inline int step(pg_node *node) {
-    double g = node->grad, sink = 0;
-    switch (node->op) {
-#include "scalar_names.h"
-#define PG_ARITHMETIC_ONLY
-#define UNARY STEP_UNARY
-#define BINARY STEP_BINARY_INLINE
-#define TERNARY STEP_TERNARY
-#include "ops.def"
-#undef PG_ARITHMETIC_ONLY
-#include "scalar_names_end.h"
-    default: return step_any(node);
-    }
+    return 0;
 }
 
 int pg_step(pg_node *node) {
-    if (node->flags & PG_RELEASED) return released_error(node);
+    if (node->flags & PG_RELEASED) return pg_released_error(node);
     return pg_is_leaf(node) ? 0 : step(node);
 }
 
@@ -427,13 +137,13 @@ static int step_watched(pg_node *node) {
 }
 
 /* The error under way gets a note that says how far backward came: leaves are updated in part. */
-static void note_partial(size_t done, size_t total) {
+static void note_partial(size_t done) {
     PyObject *type, *value, *trace;
     PyErr_Fetch(&type, &value, &trace);
     PyErr_NormalizeException(&type, &value, &trace);
     PyObject *note = PyUnicode_FromFormat(
-        "pygrad: backward stopped after %zu of %zu nodes; .grad of leaves holds part of the gradient (zero it before "
-        "trying again), the graph is whole", done, total);
+        "pygrad: backward stopped after %zu nodes; .grad of leaves holds part of the gradient (zero it before trying "
+        "again), the graph is whole", done);
     PyObject *notes = note ? PyObject_GetAttrString(value, "__notes__") : NULL;
     if (note && !notes) {
         PyErr_Clear();
@@ -447,20 +157,40 @@ static void note_partial(size_t done, size_t total) {
     PyErr_Restore(type, value, trace);
 }
 
-static int walk(pg_order *order) {
-    pg_node **nodes = order->nodes;
+/* ---- the walk down a list ---- */
+
+/* Walks under way, of any thread; while there is more than one, what is released goes to the graveyard, since the
+ * other walk's order borrows it. */
+static int walks;
+static PyObject *graveyard;
+
+int pg_walk_enter(void) {
+    if (walks > 0 && !graveyard && !(graveyard = PyList_New(0))) return -1;
+    walks++;
+    return 0;
+}
+
+void pg_walk_leave(void) {
+    if (--walks > 0 || !graveyard) return;
+    PyObject *type, *value, *trace; /* what dies here may run code of the user's */
+    PyErr_Fetch(&type, &value, &trace);
+    Py_CLEAR(graveyard);
+    PyErr_Restore(type, value, trace);
+}
+
+static int step_listed(pg_order *order, size_t i) {
+    if (PG_LIKELY(i >= PREFETCH_AHEAD)) PG_PREFETCH(order->nodes[i - PREFETCH_AHEAD]);
     if (PG_UNLIKELY(pg_thread.anomaly)) {
-        for (size_t i = order->count; i-- > 0;)
-            if (step_watched(nodes[i]) < 0) return note_partial(order->count - i - 1, order->count), -1;
-        return 0;
+        if (step_watched(order->nodes[i]) < 0) return -1;
+    } else if (step(order->nodes[i]) < 0) {
+        return -1;
     }
-    for (size_t i = order->count; i-- > 0;) {
-        if (PG_LIKELY(i >= PREFETCH_AHEAD)) PG_PREFETCH(nodes[i - PREFETCH_AHEAD]);
-        if (PG_UNLIKELY(step(nodes[i]) < 0 || ((i & (SIGNAL_PERIOD - 1)) == 0 && i && PyErr_CheckSignals() < 0))) {
-            note_partial(order->count - i - 1, order->count);
-            return -1;
-        }
-    }
+    return PG_UNLIKELY((i & (SIGNAL_PERIOD - 1)) == SIGNAL_PERIOD - 1) ? PyErr_CheckSignals() : 0;
+}
+
+static int walk(pg_order *order) {
+    for (size_t i = order->count; i-- > 0;)
+        if (step_listed(order, i) < 0) return note_partial(order->count - i - 1), -1;
     return 0;
 }
 
@@ -471,9 +201,8 @@ static int walk_releasing(pg_order *order) {
     for (size_t i = order->count; i-- > 0;) {
         pg_node *node = order->nodes[i];
         if (!failed) {
-            failed = pg_thread.anomaly ? step_watched(node) < 0 : step(node) < 0;
-            if (!failed && (i & (SIGNAL_PERIOD - 1)) == 0 && i) failed = PyErr_CheckSignals() < 0;
-            if (failed) note_partial(order->count - i - 1, order->count);
+            failed = step_listed(order, i) < 0;
+            if (failed) note_partial(order->count - i - 1);
             else failed = pg_node_release(node, walks > 1 ? graveyard : NULL) < 0;
         }
         Py_DECREF(node);
@@ -481,42 +210,10 @@ static int walk_releasing(pg_order *order) {
     return failed ? -1 : 0;
 }
 
-int pg_check_root(const pg_node *root) {
-    if (root->flags & PG_REQUIRES_GRAD) return 0;
-    PyErr_SetString(pg_hooks.graph_error,
-                    "backward: this Value does not require a gradient: it was made under no_grad(), by detach(), or from "
-                    "operands that do not require one");
-    return -1;
-}
-
-int pg_backward(pg_node *root, double grad, int retain_graph) {
-    pg_order order;
-    if (pg_check_root(root) < 0) return -1;
-    if (pg_is_leaf(root) && !(root->flags & PG_RELEASED)) {
-        root->grad += grad;
-        return 0;
-    }
-    Py_INCREF(root);
-    if (pg_walk_enter() < 0) {
-        Py_DECREF(root);
-        return -1;
-    }
-    int failed = pg_order_make(&order, root, NULL, 0, 1);
-    if (!failed) {
-        root->grad = grad;
-        failed = retain_graph ? walk(&order) : walk_releasing(&order);
-    }
-    pg_order_free(&order);
-    pg_walk_leave();
-    Py_DECREF(root);
-    return failed;
-}
-
-/* Contributions to needed operands only: the walk where the graph holds leaves that are no targets. */
+/* Contributions to needed operands only. */
 static int walk_pruned(pg_order *order) {
     for (size_t i = order->count; i-- > 0;) {
         pg_node *node = order->nodes[i];
-        if ((i & (SIGNAL_PERIOD - 1)) == 0 && PyErr_CheckSignals() < 0) return -1;
         if (!pg_is_needed(order, node)) continue;
         Py_ssize_t count = pg_operand_count(node);
         double kept[PG_MAX_ARITY], *others = kept;
@@ -525,7 +222,7 @@ static int walk_pruned(pg_order *order) {
             pg_node *operand = pg_operand_node(node, k);
             if (operand) others[k] = operand->grad;
         }
-        int failed = step(node);
+        int failed = step_listed(order, i);
         for (Py_ssize_t k = count; k-- > 0;) { /* backwards: the first sight of an operand holds its old gradient */
             pg_node *operand = pg_operand_node(node, k);
             if (operand && !pg_is_needed(order, operand)) operand->grad = others[k];
@@ -536,22 +233,183 @@ static int walk_pruned(pg_order *order) {
     return 0;
 }
 
-int pg_gradients(pg_node *root, double grad, pg_node *const *targets, size_t target_count, double *gradients) {
-    pg_order order;
-    Py_INCREF(root);
-    if (pg_walk_enter() < 0) {
-        Py_DECREF(root);
-        return -1;
+/* ---- the walk down through memory ---- */
+
+/* Note [Scan]. `mark` says that a node has been reached in this walk; until then its gradient counts as 0.0. A leaf's
+ * counts as it is, and a leaf is never stepped on. The slab of what is reached is marked too, so that slabs with nothing
+ * in them are passed over. None of this branches: whether an operand is met for the first time follows no pattern that
+ * a processor could learn. No code of the user's runs here but signal handlers; a backward in one of those would write
+ * over marks and gradients, so while pg_scanning it walks a list, and puts back what it found (py_order.c). */
+int pg_scanning;
+
+typedef struct {
+    uint32_t epoch;
+    int targets_only; /* meeting a leaf that is not marked beforehand ends the walk with MET_OTHER */
+    size_t remaining; /* nodes reached and not yet stepped on */
+} scan;
+
+enum { MET_OTHER = 1 };
+
+#define PUT(target, contribution)                                               \
+    do {                                                                        \
+        pg_node *put_ = (target);                                               \
+        int leaf_ = pg_is_leaf(put_), fresh_ = put_->mark != epoch;             \
+        if (targets_only && PG_UNLIKELY(leaf_ & fresh_)) return MET_OTHER;      \
+        double before_ = leaf_ | !fresh_ ? put_->grad : 0.0;                    \
+        put_->grad = before_ + (contribution);                                  \
+        put_->mark = epoch;                                                     \
+        pg_slab_of(put_)->reached = epoch;                                      \
+        remaining += fresh_ & !leaf_;                                           \
+    } while (0)
+
+static PG_NOINLINE int scan_step(pg_node *node, scan *state) {
+    const uint32_t epoch = state->epoch;
+    const int targets_only = state->targets_only;
+    size_t remaining = state->remaining;
+    double g = node->grad;
+    unsigned flags = node->flags;
+    switch (node->op) {
+#include "py_steps.inc"
+    case PG_OP_stand_in: PUT(node->in[0].node, g); break;
+    case PG_OP_sum:
+    case PG_OP_dot:
+        if (pg_check_fresh(node) < 0) return -1;
+        for (Py_ssize_t i = 0; i < pg_operand_count(node); i++) {
+            pg_node *operand = pg_operand_node(node, i);
+            if (operand) PUT(operand, node->op == PG_OP_sum ? g : pg_zmul(g, pg_operand_data(node, i ^ 1)));
+        }
+        break;
+    default: return pg_released_error(node);
     }
-    int failed = pg_order_make(&order, root, targets, target_count, 1);
+    state->remaining = remaining;
+    return 0;
+}
+
+/* 0, MET_OTHER, or -1 with an error; *done is the number of nodes stepped on. */
+static inline int scan_down(pg_node *root, uint32_t epoch, const int targets_only, size_t *done) {
+    pg_slab *slab = pg_slab_of(root);
+    pg_node *node = root, *first = pg_slab_nodes(slab);
+    size_t remaining = 1, until_signals = SIGNAL_PERIOD;
+    for (;;) {
+        if (PG_LIKELY(node->mark == epoch)) {
+            double g = node->grad;
+            unsigned flags = node->flags;
+            remaining--;
+            switch (node->op) {
+#define PG_ARITHMETIC_ONLY /* rows without calls in line, so that no registers are saved for them */
+#include "py_steps.inc"
+#undef PG_ARITHMETIC_ONLY
+            default: {
+                scan state = {epoch, targets_only, remaining};
+                int failed = scan_step(node, &state);
+                if (failed) return failed;
+                remaining = state.remaining;
+            }
+            }
+            ++*done;
+            if (!remaining) return 0;
+        }
+        if (PG_UNLIKELY(--until_signals == 0)) {
+            until_signals = SIGNAL_PERIOD;
+            if (PyErr_CheckSignals() < 0) return -1;
+        }
+        if (PG_LIKELY(node != first)) {
+            node--;
+            continue;
+        }
+        do slab = slab->previous;
+        while (slab && slab->reached != epoch);
+        if (!slab) {
+            PyErr_SetString(PyExc_SystemError, "pygrad: backward lost a node that it had reached");
+            return -1;
+        }
+        first = pg_slab_nodes(slab);
+        node = (pg_node *)slab->bump - 1;
+    }
+}
+#undef PUT
+
+static int can_scan(const pg_node *root) {
+    return !(root->flags & PG_COLLECTED) && !pg_is_leaf(root) && !pg_scanning && !pg_thread.anomaly;
+}
+
+/* The targets, if any, are the only leaves that may be met. */
+static int scan_walk(pg_node *root, double grad, pg_node *const *targets, size_t count) {
+    size_t done = 0;
+    uint32_t epoch = pg_epoch_begin();
+    if (!epoch) return -1;
+    for (size_t i = 0; i < count; i++) targets[i]->mark = epoch;
+    root->mark = epoch;
+    root->grad = grad;
+    pg_scanning++;
+    int failed = targets ? scan_down(root, epoch, 1, &done) : scan_down(root, epoch, 0, &done);
+    pg_scanning--;
+    if (failed < 0) note_partial(done);
+    return failed;
+}
+
+/* ---- backward ---- */
+
+int pg_check_root(const pg_node *root) {
+    if (root->flags & PG_REQUIRES_GRAD) return 0;
+    PyErr_SetString(pg_hooks.graph_error,
+                    "backward: this Value does not require a gradient: it was made under no_grad(), by detach(), or from "
+                    "operands that do not require one");
+    return -1;
+}
+
+static int backward_over_list(pg_node *root, double grad, int retain_graph) {
+    pg_order order;
+    int failed = pg_order_make(&order, root, NULL, 0, 1);
     if (!failed) {
-        for (size_t i = 0; i < target_count; i++) targets[i]->grad = 0.0;
+        root->grad = grad;
+        failed = retain_graph ? walk(&order) : walk_releasing(&order);
+    }
+    pg_order_free(&order);
+    return failed;
+}
+
+int pg_backward(pg_node *root, double grad, int retain_graph) {
+    if (pg_check_root(root) < 0) return -1;
+    if (pg_is_leaf(root)) {
+        root->grad += grad;
+        return 0;
+    }
+    if (pg_walk_enter() < 0) return -1;
+    Py_INCREF(root);
+    int failed = retain_graph && can_scan(root) ? scan_walk(root, grad, NULL, 0)
+                                                : backward_over_list(root, grad, retain_graph);
+    pg_walk_leave();
+    Py_DECREF(root);
+    return failed;
+}
+
+static int gradients_over_list(pg_node *root, double grad, pg_node *const *targets, size_t count, int *foreign) {
+    pg_order order;
+    int failed = pg_order_make(&order, root, targets, count, 1);
+    for (size_t i = 0; i < count; i++) targets[i]->grad = 0.0;
+    if (!failed) {
         if (order.foreign) pg_order_prune(&order);
         if (root->mark == order.epoch + 1 || !order.foreign) root->grad = grad;
         failed = order.foreign ? walk_pruned(&order) : walk(&order);
-        for (size_t i = 0; i < target_count; i++) gradients[i] = targets[i]->grad;
+        *foreign = order.foreign;
     }
     pg_order_free(&order);
+    return failed;
+}
+
+int pg_gradients(pg_node *root, double grad, pg_node *const *targets, size_t count, double *gradients, int *foreign) {
+    int scannable = can_scan(root), failed;
+    *foreign = 0;
+    if (pg_walk_enter() < 0) return -1;
+    Py_INCREF(root);
+    for (size_t i = 0; i < count; i++) {
+        targets[i]->grad = 0.0;
+        scannable &= pg_is_leaf(targets[i]);
+    }
+    failed = scannable && count ? scan_walk(root, grad, targets, count) : MET_OTHER;
+    if (failed == MET_OTHER) failed = gradients_over_list(root, grad, targets, count, foreign);
+    for (size_t i = 0; i < count && !failed; i++) gradients[i] = targets[i]->grad;
     pg_walk_leave();
     Py_DECREF(root);
     return failed;

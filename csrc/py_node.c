@@ -1,19 +1,8 @@
-/* py_node.c: where nodes come from and how they go. Owns slabs, teardown, the mode of the thread.
+/* py_node.c: how nodes go, and the nodes of the cyclic collector. Owns teardown and the mode of the thread.
  * Knows no op and no arithmetic. See Note [Node] in py_node.h. */
-#if defined(__linux__) && !defined(_GNU_SOURCE)
-#define _GNU_SOURCE
-#endif
 #include "py_node.h"
 
-#if defined(__unix__) || defined(__APPLE__)
-#include <sys/mman.h>
-#define PG_HAVE_MMAP 1
-#else
-#include <malloc.h>
-#define PG_HAVE_MMAP 0
-#endif
-
-enum { SLAB_BYTES = 2 << 20, EMPTY_KEPT = 16 };
+#include "py_heap.h"
 
 uint8_t pg_arity[PG_OP_COUNT];
 uint8_t pg_saved[PG_OP_COUNT];
@@ -22,6 +11,7 @@ uint8_t pg_saved[PG_OP_COUNT];
 
 _Thread_local pg_mode pg_thread;
 long pg_unusual;
+size_t pg_writes;
 
 void pg_set_no_grad(int no_grad) {
     pg_unusual += (no_grad != 0) - (pg_thread.no_grad != 0);
@@ -69,190 +59,43 @@ void pg_place_forget(pg_node *node) {
     PyErr_Restore(type, value, trace);
 }
 
-/* ---- pages: large buffers that are given back to the system, touched no further than they are used ---- */
-
-static inline void advise_huge(void *start, size_t bytes) {
-#ifdef MADV_HUGEPAGE
-    madvise(start, bytes, MADV_HUGEPAGE);
-#else
-    (void)start, (void)bytes;
-#endif
-}
-
-void *pg_pages_alloc(size_t bytes) {
-#if PG_HAVE_MMAP
-    void *start = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (start == MAP_FAILED) return NULL;
-    if (bytes > SLAB_BYTES) advise_huge(start, bytes);
-    return start;
-#else
-    return malloc(bytes);
-#endif
-}
-
-void pg_pages_free(void *start, size_t bytes) {
-    if (!start) return;
-#if PG_HAVE_MMAP
-    munmap(start, bytes);
-#else
-    (void)bytes;
-    free(start);
-#endif
-}
-
-/* ---- Note [Slabs]. Nodes come from slabs of 2 MiB, aligned to their size, so that a node finds its slab by a mask.
- * A slab has a list of freed nodes and a pointer to what was never used; when its last node goes it starts afresh, so
- * that the next graph is laid out in order. A few empty slabs are kept, the rest go back to the system. ---- */
-
-static size_t collected_nodes;
-
-#ifdef PG_PLAIN_MALLOC /* sanitizer builds: every node is an allocation that the sanitizer sees */
-
-static pg_slab no_slab;
-pg_slab *pg_current_slab = &no_slab;
-static size_t live_nodes;
-
-pg_node *pg_node_alloc_slow(void) {
-    pg_node *node = malloc(sizeof(pg_node));
-    if (!node) return (pg_node *)PyErr_NoMemory();
-    live_nodes++;
-    return (pg_node *)PyObject_Init((PyObject *)node, &pg_value_type);
-}
-
-static void node_free(pg_node *node) {
-    live_nodes--;
-    free(node);
-}
-
-void pg_heap_stats(size_t *slabs, size_t *live) {
-    *slabs = 0;
-    *live = live_nodes + collected_nodes;
-}
-
-#else
-
-static pg_slab no_slab; /* always full: stands in until the first node is made */
-pg_slab *pg_current_slab = &no_slab;
-static pg_slab *with_room; /* slabs with free nodes, but for the current one */
-static pg_slab *empty;     /* slabs without nodes, singly linked */
-static int empty_count;
-static pg_slab *all_slabs;
-static size_t slab_count;
-
-static void *slab_map(void) {
-#if PG_HAVE_MMAP
-    /* Twice as much, then the ends cut off: mmap aligns to pages only. A small program stays small: no huge page yet. */
-    char *raw = mmap(NULL, 2 * SLAB_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (raw == MAP_FAILED) return NULL;
-    char *start = (char *)(((uintptr_t)raw + SLAB_BYTES - 1) & ~(uintptr_t)(SLAB_BYTES - 1));
-    if (start > raw) munmap(raw, (size_t)(start - raw));
-    char *end = start + SLAB_BYTES;
-    if (raw + 2 * SLAB_BYTES > end) munmap(end, (size_t)(raw + 2 * SLAB_BYTES - end));
-    if (slab_count > 0) advise_huge(start, SLAB_BYTES);
-    return start;
-#else
-    return _aligned_malloc(SLAB_BYTES, SLAB_BYTES);
-#endif
-}
-
-static void slab_unmap(pg_slab *slab) {
-#if PG_HAVE_MMAP
-    munmap(slab, SLAB_BYTES);
-#else
-    _aligned_free(slab);
-#endif
-}
-
-static void slab_reset(pg_slab *slab) {
-    slab->free = NULL;
-    slab->bump = (char *)slab + sizeof(pg_node) * ((sizeof(pg_slab) + sizeof(pg_node) - 1) / sizeof(pg_node));
-    slab->end = (char *)slab + SLAB_BYTES;
-}
-
-static void list_remove(pg_slab *slab) {
-    if (slab->previous) slab->previous->next = slab->next;
-    else with_room = slab->next;
-    if (slab->next) slab->next->previous = slab->previous;
-}
-
-static void list_add(pg_slab *slab) {
-    slab->previous = NULL;
-    slab->next = with_room;
-    if (with_room) with_room->previous = slab;
-    with_room = slab;
-    slab->listed = 1;
-}
-
-/* The current slab is full: take an empty one, else one with room, else a new one. */
-pg_node *pg_node_alloc_slow(void) {
-    pg_slab *slab;
-    if (empty) {
-        slab = empty;
-        empty = slab->next;
-        empty_count--;
-    } else if (with_room) {
-        slab = with_room;
-        list_remove(slab);
-    } else {
-        slab = slab_map();
-        if (!slab) return (pg_node *)PyErr_NoMemory();
-        slab_count++;
-        slab->live = 0;
-        slab->previous_of_all = NULL;
-        slab->next_of_all = all_slabs;
-        if (all_slabs) all_slabs->previous_of_all = slab;
-        all_slabs = slab;
-        slab_reset(slab);
-    }
-    slab->listed = 1;
-    pg_current_slab->listed = 0;
-    pg_current_slab = slab;
-    return pg_node_alloc();
-}
-
-static void slab_emptied(pg_slab *slab) {
-    slab_reset(slab);
-    if (slab == pg_current_slab) return;
-    list_remove(slab);
-    if (empty_count < EMPTY_KEPT) {
-        slab->next = empty;
-        empty = slab;
-        empty_count++;
-    } else {
-        slab_count--;
-        if (slab->previous_of_all) slab->previous_of_all->next_of_all = slab->next_of_all;
-        else all_slabs = slab->next_of_all;
-        if (slab->next_of_all) slab->next_of_all->previous_of_all = slab->previous_of_all;
-        slab_unmap(slab);
-    }
-}
-
-static inline void node_free(pg_node *node) {
-    pg_slab *slab = (pg_slab *)((uintptr_t)node & ~(uintptr_t)(SLAB_BYTES - 1));
-    *(pg_node **)node = slab->free;
-    slab->free = node;
-    slab->live--;
-    if (PG_UNLIKELY(!slab->listed)) list_add(slab);
-    if (PG_UNLIKELY(slab->live == 0)) slab_emptied(slab);
-}
-
-void pg_heap_stats(size_t *slabs, size_t *live) {
-    *slabs = slab_count;
-    *live = collected_nodes;
-    for (pg_slab *slab = all_slabs; slab; slab = slab->next_of_all) *live += (size_t)slab->live;
-}
-
-#endif
-
 /* ---- Note [Cycles]. Edges go from child to parent, so a cycle needs a closure of the user's that names a node made
  * later. Only nodes that carry a closure, and what is computed from them, have a header of the cyclic collector and
  * are tracked; the type has tp_is_gc to tell the two kinds apart. ---- */
 
+static pg_collected_node *all_collected; /* the youngest */
+static size_t collected_nodes;
+
 pg_node *pg_node_alloc_collected(void) {
-    pg_node *node = PyObject_GC_New(pg_node, &pg_value_type);
-    if (!node) return NULL;
+    uint64_t position = pg_position_take();
+    if (position == UINT64_MAX) return NULL;
+    pg_collected_node *made = PyObject_GC_New(pg_collected_node, &pg_value_type);
+    if (!made) return NULL;
+    made->position = position;
+    made->younger = NULL;
+    made->older = all_collected;
+    if (all_collected) all_collected->younger = made;
+    all_collected = made;
     collected_nodes++;
-    return node;
+    return &made->node;
+}
+
+static void collected_free(pg_node *node) {
+    pg_collected_node *gone = (pg_collected_node *)node;
+    *(gone->younger ? &gone->younger->older : &all_collected) = gone->older;
+    if (gone->older) gone->older->younger = gone->younger;
+    collected_nodes--;
+    PyObject_GC_Del(node);
+}
+
+uint64_t pg_position(const pg_node *node) {
+    return node->flags & PG_COLLECTED ? ((const pg_collected_node *)node)->position : pg_position_in_slab(node);
+}
+
+size_t pg_collected_count(void) { return collected_nodes; }
+
+void pg_collected_clear_marks(void) {
+    for (pg_collected_node *node = all_collected; node; node = node->older) node->node.mark = 0;
 }
 
 void pg_node_track(pg_node *node) { PyObject_GC_Track((PyObject *)node); }
@@ -368,12 +211,11 @@ static inline void drop_operands(pg_node *node) {
 static inline void node_destroy(pg_node *node) {
     if (PG_UNLIKELY(node->flags & PG_COLLECTED)) {
         drop_operands(node);
-        collected_nodes--;
-        PyObject_GC_Del(node);
+        collected_free(node);
         return;
     }
     drop_operands(node);
-    node_free(node);
+    pg_heap_free(node);
 }
 
 void pg_node_dealloc(PyObject *self) {
@@ -409,6 +251,8 @@ int pg_node_release(pg_node *node, PyObject *graveyard) {
     pg_many *many = node->flags & PG_MANY ? node->in[0].many : NULL;
     unsigned mask = pg_operand_mask(node);
     node->flags = (uint8_t)((node->flags & ~PG_MANY) | PG_CONSTANTS | PG_RELEASED);
+    node->seen = node->op; /* whose versions no longer matter */
+    node->op = PG_OP_released;
     for (; mask; mask &= mask - 1) Py_DECREF(node->in[pg_lowest(mask)].node);
     if (!many) return 0;
     for (Py_ssize_t i = 0; i < many->count; i++)

@@ -33,7 +33,7 @@ typedef union {
 
 /* Note [Node]. A node is its Python object: 64 bytes, one cache line, no dict. Edges go from child to parent alone.
  * `seen` is the sum of the operands' versions when the node was made, so that backward notices an operand whose data
- * were written since; `mark` is the epoch of the last sort that met the node. A leaf has no operands and keeps in
+ * were written since; `mark` is the epoch of the last walk that met the node. A leaf has no operands and keeps in
  * in[0] the node of its gradient and in in[1] (borrowed) its stand-in, after backward(create_graph=True). */
 struct pg_node {
     PyObject_HEAD
@@ -45,6 +45,14 @@ struct pg_node {
     uint8_t seen;
     uint32_t mark;
     pg_operand in[PG_MAX_ARITY];
+};
+
+/* A node with a header of the collector: it lives by itself, so its position and its neighbours are kept with it. */
+typedef struct pg_collected_node pg_collected_node;
+struct pg_collected_node {
+    pg_node node;
+    uint64_t position;
+    pg_collected_node *younger, *older;
 };
 
 enum {
@@ -76,6 +84,9 @@ extern uint8_t pg_saved[PG_OP_COUNT];
 #define PG_IS_VALUE(object) (Py_TYPE(object) == &pg_value_type)
 
 PyObject *pg_leaf_gradient(pg_node *leaf); /* the node of its gradient, or NULL (borrowed) */
+static inline const char *pg_op_name(const pg_node *node) {
+    return pg_ops[node->op == PG_OP_released ? node->seen : node->op].name;
+}
 static inline int pg_is_leaf(const pg_node *node) { return node->op == PG_OP_leaf; }
 
 /* Note [Operand mask]. Bit i is set where in[i] is a node; a stand-in's is borrowed. No loop over operands asks for
@@ -92,6 +103,7 @@ typedef struct {
 } pg_mode;
 extern _Thread_local pg_mode pg_thread;
 extern long pg_unusual;
+extern size_t pg_writes; /* counts what changes nodes that exist: a pickle under way tells by it whether it is stale */
 void pg_set_no_grad(int no_grad);
 void pg_enter_anomaly(void);
 void pg_leave_anomaly(void);
@@ -103,7 +115,6 @@ void pg_place_forget(pg_node *node);
 /* ---- allocation ---- */
 void *pg_pages_alloc(size_t bytes); /* zeroed or not, NULL without an error where there is no memory */
 void pg_pages_free(void *start, size_t bytes);
-pg_node *pg_node_alloc_slow(void);
 pg_node *pg_node_alloc_collected(void);
 void pg_node_track(pg_node *node); /* once its fields are set */
 pg_many *pg_many_new(Py_ssize_t count);
@@ -111,43 +122,12 @@ void pg_node_dealloc(PyObject *self);
 int pg_node_traverse(PyObject *self, visitproc visit, void *arg);
 int pg_node_clear(PyObject *self);
 int pg_node_is_collected(PyObject *self);
-void pg_heap_stats(size_t *slabs, size_t *live); /* slabs mapped, nodes alive; counts them one slab at a time */
+size_t pg_collected_count(void);
+void pg_collected_clear_marks(void);
+uint64_t pg_position(const pg_node *node); /* in the order of creation; of an op's node, not of a leaf */
 
 /* Drops the operands of a node that stays: afterwards it is PG_RELEASED. With `graveyard` the references go to that
  * list instead, since a walk further out may still need what they hold. */
 int pg_node_release(pg_node *node, PyObject *graveyard);
-
-typedef struct pg_slab pg_slab;
-struct pg_slab {
-    pg_node *free;       /* freed nodes, linked through their first word */
-    char *bump, *end;    /* never used yet */
-    Py_ssize_t live;
-    int listed;          /* current, or in the list of slabs with room */
-    pg_slab *next, *previous;         /* of the slabs with room */
-    pg_slab *next_of_all, *previous_of_all;
-};
-extern pg_slab *pg_current_slab;
-
-/* A node with its object header set and nothing else. */
-static inline pg_node *pg_node_alloc(void) {
-    pg_slab *slab = pg_current_slab;
-    pg_node *node = slab->free;
-    if (PG_LIKELY(node != NULL)) {
-        slab->free = *(pg_node **)node;
-    } else if (PG_LIKELY(slab->bump < slab->end)) {
-        node = (pg_node *)slab->bump;
-        slab->bump += sizeof(pg_node);
-    } else {
-        return pg_node_alloc_slow();
-    }
-    slab->live++;
-#ifdef Py_TRACE_REFS
-    return (pg_node *)PyObject_Init((PyObject *)node, &pg_value_type);
-#else
-    Py_SET_TYPE(node, &pg_value_type);
-    Py_SET_REFCNT((PyObject *)node, 1);
-    return node;
-#endif
-}
 
 #endif

@@ -25,7 +25,7 @@ int pg_load_slow(PyObject *object, pg_arg *arg) {
 }
 
 pg_node *pg_leaf(double data, int requires_grad) {
-    pg_node *node = pg_node_alloc();
+    pg_node *node = pg_alloc_leaf();
     if (!node) return NULL;
     pg_node_set(node, PG_OP_leaf, data, PG_CONSTANTS | (requires_grad ? PG_REQUIRES_GRAD : 0), 0);
     node->in[0].node = node->in[1].node = NULL;
@@ -68,7 +68,7 @@ static pg_node *node_begin(int op, double y, const pg_arg *args, Py_ssize_t coun
         return pg_leaf(y, 0);
     }
     int collected = (parents & PG_COLLECTED) || closure;
-    pg_node *node = collected ? pg_node_alloc_collected() : pg_node_alloc();
+    pg_node *node = collected ? pg_node_alloc_collected() : pg_alloc_op();
     if (!node) Py_CLEAR(*place);
     else pg_node_set(node, op, y, PG_REQUIRES_GRAD | PG_CONSTANTS | (collected ? PG_COLLECTED : 0), seen);
     return node;

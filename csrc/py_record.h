@@ -3,6 +3,7 @@
 #ifndef PG_PY_RECORD_H
 #define PG_PY_RECORD_H
 
+#include "py_heap.h"
 #include "py_node.h"
 
 /* An operand as recorded: its number, and its node where that requires a gradient, else NULL (borrowed). */
@@ -63,7 +64,7 @@ static inline void pg_node_set(pg_node *node, int op, double y, unsigned flags, 
 
 static inline PyObject *pg_record1(int op, double y, pg_arg a) {
     if (PG_UNLIKELY(pg_unusual || !a.node || (a.node->flags & PG_COLLECTED))) return pg_record(op, y, &a, 1);
-    pg_node *node = pg_node_alloc();
+    pg_node *node = pg_alloc_op();
     if (PG_UNLIKELY(!node)) return NULL;
     pg_node_set(node, op, y, PG_REQUIRES_GRAD | PG_CONST1 | PG_CONST2, a.node->version);
     Py_INCREF(a.node);
@@ -87,7 +88,7 @@ static inline PyObject *pg_record2(int op, double y, pg_arg a, pg_arg b) {
         flags |= PG_CONST1;
     }
     if (PG_UNLIKELY((parents & (PG_REQUIRES_GRAD | PG_COLLECTED)) != PG_REQUIRES_GRAD)) goto general;
-    pg_node *node = pg_node_alloc();
+    pg_node *node = pg_alloc_op();
     if (PG_UNLIKELY(!node)) return NULL;
     pg_node_set(node, op, y, flags, seen);
     if (a.node) {

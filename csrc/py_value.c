@@ -9,6 +9,7 @@
 #include "formula.h"
 #include "py_gradient.h"
 #include "py_graph.h"
+#include "py_order.h"
 #include "py_op.h"
 #include "py_record.h"
 #include "scalar.h"
@@ -145,6 +146,7 @@ static int set_data(PyObject *self, PyObject *value, void *closure) {
     pg_node *node = (pg_node *)self;
     if (load_number(value, "Value.data", &node->data) < 0) return -1;
     node->version++;
+    pg_writes++;
     return 0;
 }
 
@@ -175,6 +177,7 @@ static int set_grad(PyObject *self, PyObject *value, void *closure) {
     if (value != Py_None && load_number(value, "Value.grad", &number) < 0) return -1;
     forget_gradient(node);
     node->grad = number;
+    pg_writes++;
     return 0;
 }
 
@@ -214,7 +217,7 @@ static PyObject *get_parents(PyObject *self, void *closure) {
 static PyObject *get_op(PyObject *self, void *closure) {
     (void)closure;
     pg_node *node = (pg_node *)self;
-    if (node->op != PG_OP_custom || !(node->flags & PG_MANY)) return PyUnicode_FromString(pg_ops[node->op].name);
+    if (node->op != PG_OP_custom || !(node->flags & PG_MANY)) return PyUnicode_FromString(pg_op_name(node));
     return PyObject_GetAttrString(node->in[0].many->closure, "__name__");
 }
 
@@ -232,9 +235,10 @@ static int set_requires_grad(PyObject *self, PyObject *value, void *closure) {
     if (!truth && !pg_is_leaf(node)) {
         PyErr_Format(pg_hooks.graph_error,
                      "Value.requires_grad: only a leaf can be frozen, this is a node of op '%s'; use detach()",
-                     pg_ops[node->op].name);
+                     pg_op_name(node));
         return -1;
     }
+    pg_writes++;
     node->flags = (uint8_t)(truth ? node->flags | PG_REQUIRES_GRAD : node->flags & ~PG_REQUIRES_GRAD);
     return 0;
 }
@@ -276,9 +280,10 @@ static int set_backward_fn(PyObject *self, PyObject *value, void *closure) {
     if (node->op != PG_OP_closure || !(node->flags & PG_MANY)) {
         PyErr_Format(pg_hooks.graph_error,
                      "Value.backward_fn: can be set on a node made by Value(data, parents), this is a node of op '%s' with "
-                     "a gradient of its own; make one with out = Value(data, parents)", pg_ops[node->op].name);
+                     "a gradient of its own; make one with out = Value(data, parents)", pg_op_name(node));
         return -1;
     }
+    pg_writes++;
     PyObject *old = node->in[0].many->closure;
     node->in[0].many->closure = value == Py_None ? NULL : value;
     Py_XINCREF(node->in[0].many->closure);
@@ -321,6 +326,7 @@ static PyObject *value_backward(PyObject *self, PyObject *const *args, Py_ssize_
         if (!known) return PyErr_Format(PyExc_TypeError, "backward: unexpected keyword '%U'", name);
     }
     if (seed && load_number(seed, "backward: grad", &grad) < 0) return NULL;
+    pg_writes++;
     if (flags[1]) return pg_backward_graph((pg_node *)self, grad);
     if (pg_backward((pg_node *)self, grad, flags[0]) < 0) return NULL;
     Py_RETURN_NONE;
@@ -335,6 +341,7 @@ static PyObject *value_zero_grad(PyObject *self, PyObject *ignored) {
     (void)ignored;
     forget_gradient((pg_node *)self);
     ((pg_node *)self)->grad = 0.0;
+    pg_writes++;
     Py_RETURN_NONE;
 }
 
@@ -426,7 +433,7 @@ PyTypeObject pg_value_type = {
               "Raises TypeError where data is no real number, OverflowError where it is too large for a float.\n\n"
               ">>> from pygrad import Value\n>>> x, w, b = Value(2.0), Value(-0.5), Value(0.3)\n"
               ">>> y = (x * w + b).tanh()\n>>> y.backward()\n>>> print(f\"{w.grad:.4f}\")\n1.2695",
-    .tp_basicsize = sizeof(pg_node),
+    .tp_basicsize = sizeof(pg_collected_node), /* what the collector's allocator takes; others are smaller */
     .tp_dealloc = pg_node_dealloc,
     .tp_repr = value_repr,
     .tp_as_number = &value_number,

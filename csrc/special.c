@@ -132,9 +132,11 @@ double pg_pow_less_one(double a, double b)
 
 double pg_ldexp(double a, double b)
 {
-    if (fabs(b) <= 1e6 && b == floor(b))
-        return ldexp(a, (int)b);
-    return a * pow(2.0, b);
+    if (b - b != 0.0)
+        return a * pow(2.0, b); /* inf, nan */
+    double whole = trunc(b);
+    int moderate = (int)(whole > 1e6 ? 1e6 : whole < -1e6 ? -1e6 : whole);
+    return ldexp(a, moderate) * pow(2.0, b - whole);
 }
 
 /* Division with remainder. */

@@ -52,12 +52,15 @@ cdef extern from "py_node.h":
         int tracing
     pg_mode pg_thread
     void pg_set_no_grad(int no_grad)
+    size_t pg_writes
     void pg_enter_anomaly()
     void pg_leave_anomaly()
-    void pg_heap_stats(size_t *slabs, size_t *live)
     int PG_REQUIRES_GRAD, PG_RELEASED, PG_MANY
     bint PG_IS_VALUE(object)
     PyTypeObject pg_value_type
+
+cdef extern from "py_heap.h":
+    void pg_heap_stats(size_t *regions, size_t *live)
 
 cdef extern from "py_record.h":
     ctypedef struct pg_arg:
@@ -73,7 +76,7 @@ cdef extern from "py_record.h":
 cdef extern from "py_op.h":
     object pg_op_new(int op, const char *name)
 
-cdef extern from "py_graph.h":
+cdef extern from "py_order.h":
     ctypedef struct pg_order:
         pg_node **nodes
         size_t count
@@ -84,7 +87,11 @@ cdef extern from "py_graph.h":
     Py_ssize_t pg_operand_count(const pg_node *node)
     pg_node *pg_operand_node(const pg_node *node, Py_ssize_t i)
     double pg_operand_data(const pg_node *node, Py_ssize_t i)
-    int pg_gradients(pg_node *root, double grad, pg_node **targets, size_t count, double *gradients) except -1
+    void pg_epoch_set(uint32_t epoch)
+
+cdef extern from "py_graph.h":
+    int pg_gradients(pg_node *root, double grad, pg_node **targets, size_t count, double *gradients,
+                     int *foreign) except -1
 
 cdef extern from "py_gradient.h":
     object pg_tangents(list outputs, pg_node **targets, size_t count, list directions, int graph)

@@ -70,13 +70,36 @@ cdef object closure_of(pg_node *node):
     return None
 
 
+def custom_of(value):
+    """The custom op that made a Value, or None."""
+    cdef pg_node *node = <pg_node *><PyObject *>value
+    return closure_of(node) if PG_IS_VALUE(value) and node.op == PG_OP_custom else None
+
+
+cdef object copied(pg_node *node, list operands):
+    """A copy of a node over these operands; a backward_fn of the user's is left out."""
+    cdef object copy = remade(node.op, node.data, node.grad, node.flags & PG_REQUIRES_GRAD, operands,
+                              closure_of(node) if node.op == PG_OP_custom else None)
+    keep_versions(<pg_node *><PyObject *>copy, node.version, node.seen)
+    return copy
+
+
+cdef void keep_versions(pg_node *copy, uint8_t version, uint8_t seen):
+    """What was written since the graph was made stays known: backward of a copy notices it as well."""
+    copy.version = version
+    copy.seen = seen
+
+
 def copy_node(value):
     """copy.copy(value): a new node with the same number, gradient, op and parents."""
+    from pygrad.value import copied_closure
     cdef pg_node *node = <pg_node *><PyObject *>value
     if node.flags & PG_RELEASED:
         raise_released("copy")
-    return remade(node.op, node.data, node.grad, node.flags & PG_REQUIRES_GRAD, list(pg_value_operands(value)),
-                  closure_of(node))
+    copy = copied(node, list(pg_value_operands(value)))
+    if node.op == PG_OP_closure and closure_of(node) is not None:
+        copy.backward_fn = copied_closure(closure_of(node), lambda v: copy if v is value else v)
+    return copy
 
 
 cdef raise_released(str what):
@@ -103,6 +126,11 @@ cdef class NodeMap:
     cdef long long find(self, pg_node *node):
         return pg_map_get(&self.map, node)
 
+    def copy_of(self, value):
+        """The copy of a Value of the graph; of another one itself."""
+        cdef long long at = self.find(<pg_node *><PyObject *>value)
+        return self.copies[at] if at >= 0 else value
+
     cdef add(self, node, copy):
         pg_map_set(&self.map, <pg_node *><PyObject *>node, len(self.nodes))
         self.nodes.append(node)
@@ -111,9 +139,11 @@ cdef class NodeMap:
 
 def copy_graph(value, dict memo):
     """copy.deepcopy(value): the graph under it anew; nodes shared within one deepcopy stay shared."""
+    from pygrad.value import copied_closure
     cdef NodeMap made = memo.setdefault(NodeMap, NodeMap())
     cdef pg_node *node
     cdef pg_node *operand
+    cdef list closures = []
     cdef long long at = made.find(<pg_node *><PyObject *>value)
     if at >= 0:
         return made.copies[at]
@@ -125,7 +155,11 @@ def copy_graph(value, dict memo):
         for k in range(pg_operand_count(node)):
             operand = pg_operand_node(node, k)
             operands.append(pg_operand_data(node, k) if operand == NULL else made.copies[made.find(operand)])
-        made.add(item, remade(node.op, node.data, node.grad, node.flags & PG_REQUIRES_GRAD, operands, closure_of(node)))
+        made.add(item, copied(node, operands))
+        if node.op == PG_OP_closure and closure_of(node) is not None:
+            closures.append((made.copies[len(made.copies) - 1], closure_of(node)))
+    for copy, closure in closures:  # last, since a closure may hold any node of the graph
+        copy.backward_fn = copied_closure(closure, made.copy_of)
     return made.copies[made.find(<pg_node *><PyObject *>value)]
 
 
@@ -134,29 +168,35 @@ def copy_graph(value, dict memo):
 # refers to its nodes instead of writing them again.
 
 cdef list live_bundles = []  # weak references; index is the bundle's number
+cdef size_t bundled_at = 0   # what pg_writes was
 cdef pg_map bundled          # node -> number of its bundle << 40 | place in it
 memset(&bundled, 0, sizeof(bundled))
 PLACE_BITS = 40
 
 
 class Bundle:
-    """A graph on its way into a pickle."""
+    """A graph on its way into a pickle. A backward_fn may hold nodes of the bundle, so it comes after that is made."""
 
     def __init__(self, nodes):
         self.nodes = nodes
         self.state = None
+        self.closures = None
 
     def __reduce__(self):
-        return load_bundle, self.state
+        if not self.closures:
+            return load_bundle, self.state
+        return load_bundle, self.state, self.closures, None, None, load_closures
 
 
 cdef void collect_bundles():
-    """Forgets the nodes of the bundles, once none is alive."""
-    global live_bundles
-    for reference in live_bundles:
-        if reference() is not None:
-            return
+    """Forgets the nodes of the bundles, once none is alive, or something was written since they were made."""
+    global live_bundles, bundled_at
+    if bundled_at == pg_writes:
+        for reference in live_bundles:
+            if reference() is not None:
+                return
     live_bundles = []
+    bundled_at = pg_writes
     pg_map_clear(&bundled)
 
 
@@ -193,7 +233,7 @@ cdef object make_bundle(value):
     cdef long long place = 0, entry
     cdef long long number
     cdef list everything = graph_nodes(<pg_node *><PyObject *>value)
-    cdef list nodes = [], outside = [], closures = [], counts = []
+    cdef list nodes = [], outside = [], closures = [], customs = [], counts = []
     cdef dict outside_index = {}
     cdef Py_ssize_t total = 0, at = 0, count
     for item in everything:
@@ -205,7 +245,7 @@ cdef object make_bundle(value):
     for i, item in enumerate(nodes):
         pg_map_set(&bundled, <pg_node *><PyObject *>item, (number << PLACE_BITS) | <long long>i)
     count = len(nodes)
-    heads = PyBytes_FromStringAndSize(NULL, count * 2)
+    heads = PyBytes_FromStringAndSize(NULL, count * 4)
     numbers = PyBytes_FromStringAndSize(NULL, count * 16)
     kinds = PyBytes_FromStringAndSize(NULL, total)
     operands = PyBytes_FromStringAndSize(NULL, total * 8)
@@ -216,14 +256,16 @@ cdef object make_bundle(value):
     cdef double constant
     for i in range(count):
         node = <pg_node *><PyObject *>nodes[i]
-        head[2 * i] = node.op if node.op != PG_OP_stand_in else PG_OP_leaf
-        head[2 * i + 1] = node.flags & PG_REQUIRES_GRAD
+        head[4 * i] = node.op if node.op != PG_OP_stand_in else PG_OP_leaf
+        head[4 * i + 1] = node.flags & PG_REQUIRES_GRAD
+        head[4 * i + 2] = node.version
+        head[4 * i + 3] = node.seen
         pair[2 * i] = node.data
         pair[2 * i + 1] = node.grad
         if node.flags & PG_MANY:
             counts.append((i, pg_operand_count(node)))
             if closure_of(node) is not None:
-                closures.append((i, closure_of(node)))
+                (customs if node.op == PG_OP_custom else closures).append((i, closure_of(node)))
         for k in range(pg_operand_count(node) if node.op != PG_OP_stand_in else 0):
             operand = pg_operand_node(node, k)
             if operand == NULL:
@@ -246,42 +288,56 @@ cdef object make_bundle(value):
             at += 1
     bundle = Bundle(nodes)
     names = [pg_ops[op].name.decode() if op != PG_OP_closure else "closure" for op in range(PG_OP_COUNT)]
-    bundle.state = (1, names, heads, numbers, kinds[:at], operands[:8 * at], counts, closures, outside)
+    bundle.state = (1, names, heads, numbers, kinds[:at], operands[:8 * at], counts, customs, outside)
+    bundle.closures = closures
     return bundle
 
 
-def load_node(nodes, place):
+def load_node(list nodes not None, Py_ssize_t place):
     """The Value at a place of a loaded bundle."""
+    if not 0 <= place < len(nodes) or not PG_IS_VALUE(nodes[place]):
+        damaged("a node is not there")
     return nodes[place]
 
 
-def load_bundle(version, list names, bytes heads, bytes numbers, bytes kinds, bytes operands, list counts, list closures,
-                list outside):
+cdef damaged(str how):
+    raise ValueError(f"this pickle of a Value is damaged: {how}")
+
+
+def load_bundle(version, list names not None, bytes heads not None, bytes numbers not None, bytes kinds not None,
+                bytes operands not None, list counts not None, list customs not None, list outside not None):
     """The nodes of a bundle, made anew. Raises ValueError where the pickle is damaged or of a later version."""
-    cdef Py_ssize_t count = len(heads) // 2, at = 0, total = len(kinds), arity
+    from pygrad.custom import CustomOp
+    cdef Py_ssize_t count = len(heads) // 4, at = 0, total = len(kinds), arity
     cdef const double *pair = <const double *>PyBytes_AS_STRING(numbers)
     cdef const char *slot = PyBytes_AS_STRING(operands)
     cdef double constant
     cdef long long entry
     cdef list nodes = []
-    cdef dict many = dict(counts), closure = dict(closures)
+    cdef dict many = dict(counts), custom = dict(customs)
     if version != 1:
         raise ValueError(f"this pickle of a Value is of version {version}; this pygrad reads version 1")
-    if len(numbers) != 16 * count or len(operands) != 8 * total:
-        raise ValueError("this pickle of a Value is damaged: its arrays do not fit together")
+    if len(heads) % 4 or len(numbers) != 16 * count or len(operands) != 8 * total:
+        damaged("its arrays do not fit together")
+    for item in many.values():
+        if type(item) is not int or not 0 <= item <= total:
+            damaged("operands are missing")
+    for item in custom.values():
+        if not isinstance(item, CustomOp):
+            damaged(f"{item!r} is no custom op")
     codes = {name: op for op, name in enumerate([pg_ops[op].name.decode() if op != PG_OP_closure else "closure"
                                                  for op in range(PG_OP_COUNT)])}
     for i in range(count):
-        if heads[2 * i] >= len(names) or names[heads[2 * i]] not in codes:
+        if heads[4 * i] >= len(names) or names[heads[4 * i]] not in codes:
             raise ValueError("this pickle of a Value has an op that this pygrad does not know")
-        op = codes[names[heads[2 * i]]]
+        op = codes[names[heads[4 * i]]]
         arity = many[i] if i in many else pg_ops[op].arity
-        if arity < 0 or at + arity > total:
-            raise ValueError("this pickle of a Value is damaged: operands are missing")
-        if (i in many) != (op >= PG_OP_TABLE_END) or (op == PG_OP_custom and i not in closure) or op == PG_OP_stand_in:
-            raise ValueError("this pickle of a Value is damaged: an op does not fit its operands")
+        if arity > total - at:
+            damaged("operands are missing")
+        if (i in many) != (op >= PG_OP_TABLE_END) or (op == PG_OP_custom) != (i in custom) or op == PG_OP_stand_in:
+            damaged("an op does not fit its operands")
         if op == PG_OP_dot and arity % 2:
-            raise ValueError("this pickle of a Value is damaged: dot needs pairs")
+            damaged("dot needs pairs")
         taken = []
         for k in range(arity):
             memcpy(&entry, slot + 8 * at, 8)
@@ -291,10 +347,17 @@ def load_bundle(version, list names, bytes heads, bytes numbers, bytes kinds, by
             elif kinds[at] == 1 and 0 <= entry < i:
                 taken.append(nodes[entry])
             elif kinds[at] == 2 and 0 <= entry < len(outside):
-                holder, place = outside[entry]
-                taken.append(holder[place])
+                taken.append(load_node(*outside[entry]))
             else:
-                raise ValueError("this pickle of a Value is damaged: an operand is not there")
+                damaged("an operand is not there")
             at += 1
-        nodes.append(remade(op, pair[2 * i], pair[2 * i + 1], heads[2 * i + 1], taken, closure.get(i)))
+        node = remade(op, pair[2 * i], pair[2 * i + 1], heads[4 * i + 1], taken, custom.get(i))
+        keep_versions(<pg_node *><PyObject *>node, heads[4 * i + 2], heads[4 * i + 3])
+        nodes.append(node)
     return nodes
+
+
+def load_closures(list nodes not None, list closures not None):
+    """Gives the nodes of a loaded bundle the backward_fn that they had."""
+    for i, closure in closures:
+        nodes[i].backward_fn = closure

@@ -40,17 +40,23 @@ cdef pg_node **targets_of(list targets) except NULL:
     return nodes
 
 
-def gradients(root, list targets, grad=1.0):
-    """The gradients of `root` with respect to `targets` times `grad`, as floats; no other .grad is touched."""
+def gradients(root, list targets, grad=1.0, bint others=True):
+    """The gradients of `root` with respect to `targets` times `grad`, as floats; no other leaf's .grad is touched.
+
+    Without `others`, None where `root` was computed from other leaves too.
+    """
     if not PG_IS_VALUE(root):
         return [0.0] * len(targets)
     cdef Py_ssize_t count = len(targets)
     cdef pg_node **nodes = targets_of(targets)
     cdef double *result = <double *>PyMem_Malloc((count + 1) * sizeof(double))
+    cdef int foreign = 0
     try:
         if result == NULL:
             raise MemoryError()
-        pg_gradients(<pg_node *><PyObject *>root, grad, nodes, count, result)
+        pg_gradients(<pg_node *><PyObject *>root, grad, nodes, count, result, &foreign)
+        if foreign and not others:
+            return None
         return [result[i] for i in range(count)]
     finally:
         PyMem_Free(result)
@@ -126,6 +132,11 @@ def operands(node):
     if not PG_IS_VALUE(node):
         raise TypeError(f"operands: needs a Value, found {node!r}")
     return pg_value_operands(node)
+
+
+def set_epoch(unsigned int epoch):
+    """For tests: the number of the last walk."""
+    pg_epoch_set(epoch)
 
 
 def heap_stats():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -14,10 +15,14 @@ __all__ = ["custom_op"]
 class CustomOp:
     """A function on Values with a gradient of the user's. Made by custom_op."""
 
-    def __init__(self, value: Callable[..., float], gradient: Callable[..., Any], name: str) -> None:
+    def __init__(self, value: Callable[..., float], gradient: Callable[..., Any], name: str, module: str) -> None:
+        for what, function in (("value", value), ("gradient", gradient)):
+            if not callable(function):
+                raise TypeError(f"custom_op: {what} must be callable, found {function!r}")
         self.value = value
         self.gradient = gradient
-        self.__name__ = name
+        self.__name__ = self.__qualname__ = name
+        self.__module__ = module
         self.__doc__ = value.__doc__
 
     def __call__(self, *operands: Any) -> Any:
@@ -29,6 +34,12 @@ class CustomOp:
 
     def __repr__(self) -> str:
         return f"<custom op {self.__name__}>"
+
+    def __reduce__(self) -> Any:
+        """By name where its module has it under that, as a function does; else by its parts."""
+        if getattr(sys.modules.get(self.__module__), self.__name__, None) is self:
+            return self.__name__
+        return CustomOp, (self.value, self.gradient, self.__name__, self.__module__)
 
     def _contributions(self, g: Any, y: Any, operands: tuple[Any, ...]) -> tuple[Any, ...]:
         found = self.gradient(g, y, *operands)
@@ -67,7 +78,10 @@ def custom_op(value: Callable[..., float], gradient: Callable[..., Any], *, name
     value(*operands) takes floats and gives a float. gradient(g, y, *operands) takes the adjoint g of the result, the
     result y and the operands, and gives one contribution an operand (a tuple, or one number for one operand; None for
     zero). Written with Python's operators and pygrad's functions, the gradient can be differentiated itself, to any
-    order; written with `math` on floats it serves first derivatives, and a second one raises TypeError.
+    order; written with `math` on floats it serves first derivatives, and a second one raises TypeError. A node of the
+    op pickles where the op is a global of its module under its name, or where both functions pickle.
+
+    Raises TypeError where value or gradient is not callable.
 
     >>> import math, pygrad
     >>> from pygrad import Value, custom_op
@@ -79,4 +93,5 @@ def custom_op(value: Callable[..., float], gradient: Callable[..., Any], *, name
     >>> pygrad.grad(pygrad.grad(logistic))(1.0)
     -0.09085774767294841
     """
-    return CustomOp(value, gradient, name or getattr(value, "__name__", "custom"))
+    module = sys._getframe(1).f_globals.get("__name__", "")
+    return CustomOp(value, gradient, name or str(getattr(value, "__name__", "custom")), module)

@@ -72,8 +72,9 @@ def explain(y: Value, wrt: Value, *, names: dict[str, Value] | None = None, limi
 def _gradient(order: list[Value], y: Value, wrt: Value) -> float:
     """dy/dwrt; the .grad of all nodes stays as it was."""
     kept = [(node, node.grad) for node in order if node is wrt or node.parents]
+    find = _core.gradients_graph if isinstance(wrt.grad, Value) else _core.gradients  # the former keeps a Value there
     try:
-        return _core.gradients(y, [wrt])[0]
+        return float(find(y, [wrt])[0])
     finally:
         for node, grad in kept:
             if not isinstance(grad, Value):
@@ -145,7 +146,7 @@ def _factor(node: Value, operands: tuple[Any, ...], i: int, labels: dict[int, st
 def _partial(node: Value, operands: tuple[Any, ...], i: int) -> tuple[str, float]:
     """The local derivative: its formula, with the branch that was taken and without the adjoint, and its number."""
     numbers = [o.data if isinstance(o, Value) else o for o in operands]
-    row = TABLE.get(node.op)
+    row = TABLE.get(node.op) if _core.custom_of(node) is None else None
     if node.op == "sum":
         return "1", 1.0
     if node.op == "dot":
@@ -165,7 +166,9 @@ def _probe(node: Value, i: int) -> float:
         for value, _ in kept:
             value.grad = 0.0
         node.grad = 1.0
-        node.backward_fn()
+        step = node.backward_fn
+        assert step is not None  # a node with operands has a step
+        step()
         return float(_core.operands(node)[i].grad)
     finally:
         for value, gradient in kept:
@@ -182,7 +185,8 @@ class _Simplify(ast.NodeTransformer):
         name = node.func.id if isinstance(node.func, ast.Name) else ""
         if name == "select":
             taken = eval(compile(ast.Expression(node.args[0]), "<select>", "eval"), self._functions(), self.letters)
-            return self.visit(node.args[1] if taken else node.args[2])
+            branch: ast.AST = self.visit(node.args[1] if taken else node.args[2])
+            return branch
         node.args = [self.visit(arg) for arg in node.args]
         if name == "zmul" and isinstance(node.args[0], ast.Constant) and node.args[0].value == 1:
             return node.args[1]

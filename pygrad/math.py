@@ -26,8 +26,9 @@ comb, factorial, gcd, isqrt, lcm, perm = (
 )  # fmt: skip
 
 
-def _data(x: Any) -> Any:
-    return x.data if isinstance(x, Value) else x
+def _data(x: Any) -> float:
+    number: float = x.data if isinstance(x, Value) else x
+    return number
 
 
 def floor(x: Any) -> int:
@@ -70,9 +71,9 @@ def ulp(x: Any) -> float:
     return _math.ulp(_data(x))
 
 
-def nextafter(x: Any, y: Any) -> float:
-    """The float next to x towards y."""
-    return _math.nextafter(_data(x), _data(y))
+def nextafter(x: Any, y: Any, **steps: Any) -> float:
+    """The float next to x towards y; from Python 3.12 on it takes steps=, as the standard library's."""
+    return _math.nextafter(_data(x), _data(y), **steps)
 
 
 def frexp(x: Any) -> tuple[Any, int]:
@@ -92,6 +93,12 @@ def modf(x: Any) -> tuple[Any, float]:
     return (x - whole if isinstance(x, Value) else fraction), whole
 
 
+def _logarithm(name: str, x: Any) -> Any:
+    """Of an int of any size, as the standard library has it; else the op."""
+    huge = isinstance(x, int) and x > 1 << 1000
+    return getattr(_math, name)(x) if huge else _FUNCTIONS[name](x)
+
+
 def log(x: Any, base: Any = None) -> Any:
     """Natural logarithm, or that to a base.
 
@@ -99,8 +106,17 @@ def log(x: Any, base: Any = None) -> Any:
     >>> math.log(8.0, 2.0)
     3.0
     """
-    natural = _FUNCTIONS["log"]
-    return natural(x) if base is None else natural(x) / natural(base)
+    return _logarithm("log", x) if base is None else _logarithm("log", x) / _logarithm("log", base)
+
+
+def log2(x: Any) -> Any:
+    """Logarithm to base 2."""
+    return _logarithm("log2", x)
+
+
+def log10(x: Any) -> Any:
+    """Logarithm to base 10."""
+    return _logarithm("log10", x)
 
 
 def hypot(*coordinates: Any) -> Any:
@@ -152,13 +168,17 @@ def fsum(values: Iterable[Any]) -> Any:
 
 
 def sumprod(p: Iterable[Any], q: Iterable[Any]) -> Any:
-    """Sum of products of two equally long sequences, added from left to right.
+    """Sum of products of two equally long sequences: with a Value among them as one node, added from left to right; of
+    plain numbers as math.sumprod, which is there from Python 3.12 on, and before that from left to right too.
 
     >>> from pygrad import math
     >>> math.sumprod([1.0, 2.0], [3.0, 4.0])
     11.0
     """
-    return dot(p, q)
+    left, right = list(p), list(q)
+    if any(isinstance(item, Value) for item in (*left, *right)) or not hasattr(_math, "sumprod"):
+        return dot(left, right)
+    return _math.sumprod(left, right)
 
 
 __all__ = sorted(name for name in globals() if not name.startswith("_") and name not in {

@@ -36,7 +36,8 @@ def _elements(function: Callable[..., Any], operands: tuple[Any, ...]) -> Any:
             box[()] = operand
             operand = box
         boxed.append(operand)
-    result = np.frompyfunc(function, len(boxed), 1)(*boxed)
+    with np.errstate(all="ignore"):  # IEEE 754 without warnings, as for a number alone
+        result = np.frompyfunc(function, len(boxed), 1)(*boxed)
     if not isinstance(result, np.ndarray):
         return result
     return result if any(isinstance(item, Value) for item in result.flat) else result.astype(float)
@@ -107,7 +108,8 @@ def _array_function(self: Any, func: Any, types: Any, args: Any, kwargs: Any) ->
         kwargs = {{"a_min": "min", "a_max": "max"}.get(key, key): value for key, value in kwargs.items()}
         if len(args) < TABLE[name].arity - len(TABLE[name].defaults):
             raise TypeError(f"np.{func.__name__}: needs {TABLE[name].arity} operands for a Value, found {len(args)}")
-        return FUNCTIONS[name](*args, **kwargs)
+        operands = [np.asarray(arg) if isinstance(arg, (list, tuple)) else arg for arg in args]
+        return FUNCTIONS[name](*operands, **kwargs)
     implementation = getattr(func, "_implementation", None)
     if implementation is None:
         raise TypeError(f"np.{func.__name__}: is not defined for a Value")

@@ -15,6 +15,7 @@ these two files, bit for bit; so the order of additions is part of what they say
 
 from __future__ import annotations
 
+import itertools
 import math
 import operator
 from collections.abc import Callable, Iterable, Sequence
@@ -65,6 +66,9 @@ def comparison(compare: Callable[[float, Any], bool]) -> Callable:
     return method
 
 
+_numbers = itertools.count()  # of the Values, in the order in which they are made
+
+
 class Value:
     """A number of a graph: a leaf, or the result of an op on Values and plain numbers.
 
@@ -73,7 +77,7 @@ class Value:
     adds to the grad of each parent what the parent gets from this Value's own grad.
     """
 
-    __slots__ = ("_closure", "_data", "_grad", "_op", "_operands", "_requires_grad", "parents")
+    __slots__ = ("_closure", "_data", "_grad", "_op", "_number", "_operands", "_requires_grad", "parents")
 
     # Deep graphs: nothing here recurses, and neither does freeing a chain of a million Values. CPython puts off the
     # freeing of containers that are nested deeply (its "trashcan"), tuples and objects of Python classes alike.
@@ -84,6 +88,7 @@ class Value:
             if not isinstance(parent, Value):
                 found = f"{parent!r} of type {type(parent).__name__} at {i}"
                 raise TypeError(f"Value: parents must be Values, found {found}")
+        self._number = next(_numbers)
         self._data = plain(data, "Value: data")
         self._grad: float | Value = 0.0
         self.parents = tuple(parent for parent in parents if requires_grad and parent.requires_grad)
@@ -297,17 +302,14 @@ def as_value(x: float | Value) -> Value:
 
 
 def topological_order(root: Value) -> list[Value]:
-    """`root` and all it was computed from, each after its parents: depth first, parents from left to right."""
-    order, seen = [], {root}
-    path = [(root, iter(root.parents))]  # from the root down to the node at hand, with the parents still to visit
-    while path:
-        unseen = next((parent for parent in path[-1][1] if parent not in seen), None)
-        if unseen is None:
-            order.append(path.pop()[0])
-        else:
-            seen.add(unseen)
-            path.append((unseen, iter(unseen.parents)))
-    return order
+    """`root` and all it was computed from, in the order in which they were made: each after its parents."""
+    order, seen = [root], {root}
+    for node in order:  # which grows on the way
+        for parent in node.parents:
+            if parent not in seen:
+                seen.add(parent)
+                order.append(parent)
+    return sorted(order, key=lambda node: node._number)
 
 
 def walk_back(order: list[Value], grad: float, create_graph: bool) -> None:

@@ -162,13 +162,15 @@ def pow_less_one(a: float, b: float) -> float:
 
 
 def ldexp(a: float, b: float) -> float:
-    """a * 2^b for a float b; rounded once if b is an integer of moderate size."""
-    if abs(b) <= 1e6 and b == _floor(b):
-        try:
-            return math.ldexp(a, int(b))
-        except OverflowError:
-            return math.copysign(INF, a)
-    return a * _pow(2.0, b)
+    """a * 2^b for a float b, also where 2^b alone overflows; rounded once if b is an integer."""
+    if b - b != 0.0:
+        return a * _pow(2.0, b)  # inf, nan
+    whole = math.trunc(b)
+    try:
+        scaled = math.ldexp(a, min(max(whole, -1000000), 1000000))
+    except OverflowError:
+        scaled = math.copysign(INF, a)
+    return scaled * _pow(2.0, b - whole)
 
 
 # Division with remainder.

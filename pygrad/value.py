@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import copy
+import functools
 import math
+import types
+from collections.abc import Callable
 from typing import Any
 
 from pygrad import _core
 from pygrad._core import Value
+from pygrad.structures import flatten, map_structure
 
-__all__ = ["Value", "real", "stop_gradient"]
+__all__ = ["Value", "copied_closure", "real", "stop_gradient"]
 
 
 def stop_gradient(x: Any) -> Any:
@@ -38,6 +43,46 @@ def real(number: Any) -> Any:
     import numbers
 
     return float(number) if isinstance(number, numbers.Real) else NotImplemented
+
+
+def copied_closure(closure: Any, replace: Callable[[Any], Any]) -> Any:
+    """A backward_fn as a copied node needs it: with replace(v) in place of every Value v that it holds.
+
+    Looks into a function's cells and defaults, a partial's arguments and an object's attributes, and into lists, tuples
+    and dicts there; what holds no Value stays the same object.
+    """
+
+    def replaced(x: Any) -> Any:
+        if not any(isinstance(v, Value) for v in flatten(x)):
+            return x
+        return map_structure(lambda v: replace(v) if isinstance(v, Value) else v, x)
+
+    def cell(old: Any) -> Any:
+        try:
+            return types.CellType(replaced(old.cell_contents))
+        except ValueError:  # a name that is not bound yet
+            return old
+
+    if isinstance(closure, types.FunctionType):
+        cells = tuple(map(cell, closure.__closure__ or ()))
+        made = types.FunctionType(closure.__code__, closure.__globals__, closure.__name__,
+                                  replaced(closure.__defaults__), cells or None)  # fmt: skip
+        made.__kwdefaults__ = replaced(closure.__kwdefaults__)
+        made.__dict__.update(closure.__dict__)
+        made.__qualname__, made.__doc__ = closure.__qualname__, closure.__doc__
+        return made
+    if isinstance(closure, types.MethodType):
+        return types.MethodType(closure.__func__, copied_closure(closure.__self__, replace))
+    if isinstance(closure, functools.partial):
+        return functools.partial(
+            copied_closure(closure.func, replace), *replaced(closure.args), **replaced(closure.keywords)
+        )
+    if not hasattr(closure, "__dict__") or isinstance(closure, type):
+        return closure
+    made = copy.copy(closure)
+    for name, item in vars(closure).items():
+        object.__setattr__(made, name, replaced(item))
+    return made
 
 
 def _format(self: Any, spec: str) -> str:

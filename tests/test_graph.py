@@ -82,16 +82,32 @@ def test_a_node_used_twice_by_one_op(engine):
     assert x.grad == 6.0
 
 
-def test_order_is_reversed_depth_first_postorder(engine):
-    """Three consumers of x whose contributions do not commute in float arithmetic."""
+def test_order_is_that_of_creation_reversed(engine):
+    """Three consumers of x whose contributions do not commute in float arithmetic: the youngest adds first."""
     x = engine.Value(1.0)
     big, small, back = x * 1e16, x * 1.0, x * -1e16
-    (big + small + back).backward()
-    # Walked from the root: back first, then small, then big.
-    assert x.grad == (0.0 + -1e16 + 1.0) + 1e16
+    for total in (big + small + back, back + small + big):
+        x.zero_grad()
+        total.backward()
+        assert x.grad == (0.0 + -1e16 + 1.0) + 1e16
+    back, small, big = x * -1e16, x * 1.0, x * 1e16
     x.zero_grad()
-    (big + back + small).backward()
-    assert x.grad == (0.0 + 1.0 + -1e16) + 1e16
+    engine.sum([big, small, back]).backward(retain_graph=False)
+    assert x.grad == (0.0 + 1e16 + 1.0) + -1e16
+
+
+def test_order_through_closures_is_that_of_creation_reversed(engine):
+    x = engine.Value(1.0)
+    first = x * 1e16
+    out = engine.Value(0.0, (x,))
+
+    def step():
+        x.grad += 1.0 * out.grad
+
+    out.backward_fn = step
+    last = x * -1e16
+    (last + out + first).backward()
+    assert x.grad == (0.0 + -1e16 + 1.0) + 1e16
 
 
 def test_leaves_accumulate_over_calls_and_interior_nodes_do_not(engine):

@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import math
 import random
+from collections import Counter
 from collections.abc import Callable, Iterable
 from fractions import Fraction
 from itertools import product
@@ -76,8 +77,7 @@ def test_a_row_is_whole(row):
                 assert node.id in {"a", "b", "c", "y", "g", "nan", "select"} or node.id in FUNCTIONS
                 assert node.id not in LETTERS[row.arity :]
             if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div):  # would be an integer in C
-                literals = [isinstance(side, ast.Constant) and isinstance(side.value, int) for side in (node.left, node.right)]
-                assert not all(literals)
+                assert not all(isinstance(getattr(side, "value", None), int) for side in (node.left, node.right))
             if isinstance(node, ast.Constant) and isinstance(node.value, float) and len(repr(node.value)) > 6:
                 assert float(CONSTANTS[node.value].evalf(30)) == node.value
     assert "y" not in {node.id for node in ast.walk(parse(row.value)) if isinstance(node, ast.Name)}
@@ -164,6 +164,7 @@ def test_a_zero_adjoint_gives_a_zero_gradient(row):
 
 
 def moderate_points(row: Row, count: int) -> list[tuple[float, ...]]:
+    """Points of the domain off the kinks, with operands that differ: a value may have a branch for where they tie."""
     rng = random.Random(row.name)
     domains = [interval(text) for text in row.domain]
     found = []
@@ -171,13 +172,22 @@ def moderate_points(row: Row, count: int) -> list[tuple[float, ...]]:
         point = tuple(
             float(rng.randint(0, 3)) if domain.integers else rng.randint(-3000, 3000) / 1024 for domain in domains
         )
-        if in_domain(row, point) and not (row.name in KINKS and KINKS[row.name](*point)):
+        if row.name == "where" and rng.random() < 0.3:
+            point = (0.0, *point[1:])
+        if (
+            in_domain(row, point)
+            and len(set(point)) == row.arity
+            and not (row.name in KINKS and KINKS[row.name](*point))
+        ):
             found.append(point)
     return found
 
 
-def wrong_derivatives(row: Row, count: int = 120, tolerance: float = 1e-25) -> list[Any]:
-    """Where a gradient's text is not SymPy's derivative of the value's text: numbers to 50 digits, on every branch."""
+def wrong_derivatives(row: Row, count: int = 300, met: Counter[Any] | None = None) -> list[Any]:
+    """Where a gradient's text is not SymPy's derivative of the value's text: numbers to 50 digits, on every branch.
+
+    `met` counts the points by branches taken.
+    """
     value, *gradients = formula_texts(row)
     compiled: dict[Any, Callable[..., Any]] = {}
     found = []
@@ -200,20 +210,24 @@ def wrong_derivatives(row: Row, count: int = 120, tolerance: float = 1e-25) -> l
             reader.letters = fixed | {"y": y, "g": sympy.Integer(1)}
             expected = reader.read(gradient)
             key = (i, *(point[k] for k in range(row.arity) if row.domain[k] == "N"), *reader.branches)
+            if met is not None:
+                met[key] += 1
             if key not in compiled:
                 arguments = [*symbols.values(), *reader.constants]
                 pair = [sympy.diff(y, symbols[LETTERS[i]]), expected]
                 compiled[key] = sympy.lambdify(arguments, pair, "mpmath")
             with mp.workdps(50):
                 derivative, formula = compiled[key](*map(mpf, point), *map(mpf, reader.constants.values()))
-                if not abs(derivative - formula) <= tolerance * max(1, abs(derivative)):
+                if not abs(derivative - formula) <= 1e-25 * max(1, abs(derivative)):
                     found.append((row.name, i, point, reader.branches[:split], derivative, formula))
     return found
 
 
 @each_row
 def test_gradients_are_sympy_s_derivatives(row):
-    assert not wrong_derivatives(row)
+    met: Counter[Any] = Counter()
+    assert not wrong_derivatives(row, met=met)
+    assert min(met.values()) >= 20
 
 
 # ------------------------------------------------------------------------------------------------- mpmath: a few ulps
@@ -282,7 +296,8 @@ def test_second_derivatives_by_nesting(row):
     for point in points:
         scale = second_scale(row, point)
         for (i, j), found in hessian(row, point).items():
-            assert abs(found - scale[i, j][0]) <= SECOND * scale[i, j][1], (point, i, j, found, *map(float, scale[i, j]))
+            exact, size = scale[i, j]
+            assert abs(found - exact) <= SECOND * size, (point, i, j, found, float(exact), float(size))
 
 
 @mpmath.workprec(PRECISION)
@@ -311,6 +326,7 @@ def second_scale(row: Row, point: tuple[float, ...]) -> dict[tuple[int, int], tu
 
 @each_row
 def test_second_derivatives_of_core_and_reference_agree(row):
+    """Bit for bit, but for the sign of a zero: the graph of a gradient leaves out the 0.0 that a walk starts from."""
     points = random_operands(row, 60) + list(special_operands(row))[:: 1 if row.arity == 1 else 7]
     for point in points:
         if copies_a_nan_s_sign(row, point):

@@ -29,7 +29,7 @@ def true_erfcx(x: mpf) -> mpf:
 
 
 def true_ierfcx(n: mpf, x: mpf) -> mpf:
-    """The scaled repeated integrals of erfc: their recurrence upwards from n = -1, with the digits added that it cancels.
+    """The scaled repeated integrals of erfc: a recurrence upwards from n = -1, with the digits added that it cancels.
 
     Far to the right the asymptotic series (DLMF 7.18.14), sixteen terms of which give more than 100 digits there.
     """

@@ -1,0 +1,237 @@
+/* py_order.c: reachable nodes, sorted by their position in the order of creation. See py_order.h. */
+#include "py_order.h"
+
+#include <string.h>
+
+#include "py_heap.h"
+#include "py_record.h"
+
+enum { SIGNAL_PERIOD = 1 << 14 };
+
+/* ---- operands ---- */
+
+Py_ssize_t pg_operand_count(const pg_node *node) {
+    if (node->flags & PG_MANY) return node->in[0].many->count;
+    return node->flags & PG_RELEASED ? 0 : pg_arity[node->op]; /* a leaf has none */
+}
+
+pg_node *pg_operand_node(const pg_node *node, Py_ssize_t i) {
+    if (node->flags & PG_MANY) {
+        pg_many *many = node->in[0].many;
+        return pg_many_is_node(many)[i] ? many->operand[i].node : NULL;
+    }
+    return node->flags & (PG_CONST0 << i) ? NULL : node->in[i].node;
+}
+
+double pg_operand_data(const pg_node *node, Py_ssize_t i) {
+    pg_node *operand = pg_operand_node(node, i);
+    if (operand) return operand->data;
+    return node->flags & PG_MANY ? node->in[0].many->operand[i].constant : node->in[i].constant;
+}
+
+int pg_released_error(const pg_node *node) {
+    PyErr_Format(pg_hooks.graph_error,
+                 "backward: a node of op '%s' has been released by an earlier backward(retain_graph=False); run the "
+                 "forward pass again, or leave retain_graph=True in the first call", pg_op_name(node));
+    return -1;
+}
+
+/* ---- reaching: the list is its own queue ---- */
+
+static uint32_t last_epoch;
+static pg_node **spare; /* a buffer of the first capacity, kept for the next list */
+enum { FIRST_CAPACITY = 1 << 15, GROWTH = 4 };
+
+/* After 2**31 walks epochs begin again, and no node may keep a mark from before. 0 is the mark of a new node. */
+uint32_t pg_epoch_begin(void) {
+    if (last_epoch > UINT32_MAX - 4) {
+        if (pg_scanning) {
+            PyErr_SetString(pg_hooks.graph_error, "backward: inside a signal handler, at a bad moment; try again");
+            return 0;
+        }
+        pg_heap_clear_marks();
+        pg_collected_clear_marks();
+        last_epoch = 0;
+    }
+    return last_epoch += 2;
+}
+
+void pg_epoch_set(uint32_t epoch) { last_epoch = epoch; }
+
+/* Note [Kept]. A walk in a signal handler that has interrupted a walk down through memory may meet the same nodes. */
+struct pg_kept {
+    pg_node *node;
+    double grad;
+    uint32_t mark;
+};
+
+static int keep(pg_order *order, pg_node *node) {
+    if (order->kept_count == order->kept_capacity) {
+        size_t capacity = order->kept_capacity ? 2 * order->kept_capacity : 64;
+        struct pg_kept *larger = PyMem_Realloc(order->kept, capacity * sizeof *larger);
+        if (!larger) return PyErr_NoMemory(), -1;
+        order->kept = larger;
+        order->kept_capacity = capacity;
+    }
+    order->kept[order->kept_count++] = (struct pg_kept){node, node->grad, node->mark};
+    return 0;
+}
+
+static void put_back(pg_order *order) {
+    for (size_t i = 0; i < order->kept_count; i++) {
+        order->kept[i].node->grad = order->kept[i].grad;
+        order->kept[i].node->mark = order->kept[i].mark;
+    }
+    PyMem_Free(order->kept);
+    order->kept = NULL;
+    order->kept_count = order->kept_capacity = 0;
+}
+
+static int list_grow(pg_order *order) {
+    size_t capacity = order->capacity ? GROWTH * order->capacity : FIRST_CAPACITY;
+    pg_node **nodes = order->capacity ? NULL : spare;
+    if (nodes) spare = NULL;
+    else if (capacity <= SIZE_MAX / sizeof *nodes) nodes = pg_pages_alloc(capacity * sizeof *nodes);
+    if (!nodes) {
+        PyErr_NoMemory();
+        return -1;
+    }
+    if (order->count) memcpy(nodes, order->nodes, order->count * sizeof *nodes);
+    pg_pages_free(order->nodes, order->capacity * sizeof *nodes);
+    order->nodes = nodes;
+    order->capacity = capacity;
+    return 0;
+}
+
+void pg_order_free(pg_order *order) {
+    put_back(order);
+    if (!spare && order->capacity == FIRST_CAPACITY) spare = order->nodes;
+    else pg_pages_free(order->nodes, order->capacity * sizeof *order->nodes);
+    order->nodes = NULL;
+    order->capacity = order->count = 0;
+}
+
+static inline int reach(pg_order *order, pg_node *node, int zero) {
+    if (node->mark - order->epoch <= 1) return 0;
+    if (pg_is_leaf(node)) {
+        order->foreign = 1;
+        return 0;
+    }
+    if (PG_UNLIKELY(pg_scanning) && keep(order, node) < 0) return -1;
+    node->mark = order->epoch;
+    if (PG_UNLIKELY(order->count == order->capacity) && list_grow(order) < 0) return -1;
+    if (zero) node->grad = 0.0;
+    order->nodes[order->count++] = node;
+    return 0;
+}
+
+static int reach_operands(pg_order *order, pg_node *node, int zero) {
+    if (node->flags & PG_RELEASED) return pg_released_error(node);
+    if (node->flags & PG_MANY) {
+        pg_many *many = node->in[0].many;
+        for (Py_ssize_t i = 0; i < many->count; i++)
+            if (pg_many_is_node(many)[i] && reach(order, many->operand[i].node, zero) < 0) return -1;
+        return 0;
+    }
+    for (int i = 0; i < PG_MAX_ARITY; i++)
+        if (!(node->flags & (PG_CONST0 << i)) && reach(order, node->in[i].node, zero) < 0) return -1;
+    return 0;
+}
+
+/* 0 done, 1 a signal handler made another list: begin again, -1 error. */
+static int reach_all(pg_order *order, pg_node *root, int zero) {
+    if (reach(order, root, zero) < 0) return -1;
+    for (size_t i = 0; i < order->count; i++) {
+        if (reach_operands(order, order->nodes[i], zero) < 0) return -1;
+        if (PG_LIKELY((i & (SIGNAL_PERIOD - 1)) != SIGNAL_PERIOD - 1)) continue;
+        if (PyErr_CheckSignals() < 0) return -1;
+        if (last_epoch != order->epoch) return 1;
+    }
+    return 0;
+}
+
+/* ---- sorting by position: least significant digit first, over the digits in which positions differ ---- */
+
+typedef struct {
+    uint64_t position;
+    pg_node *node;
+} placed;
+
+enum { DIGIT_BITS = 11, DIGITS = 1 << DIGIT_BITS, FEW = 32 };
+
+static void sort_few(placed *items, size_t count) {
+    for (size_t i = 1; i < count; i++) {
+        placed item = items[i];
+        size_t k = i;
+        for (; k > 0 && items[k - 1].position > item.position; k--) items[k] = items[k - 1];
+        items[k] = item;
+    }
+}
+
+static placed *sort_digits(placed *from, placed *to, size_t count, uint64_t least, uint64_t most) {
+    for (int shift = 0; shift < 64 && (most - least) >> shift; shift += DIGIT_BITS) {
+        size_t starts[DIGITS] = {0}, start = 0;
+        for (size_t i = 0; i < count; i++) starts[(from[i].position - least) >> shift & (DIGITS - 1)]++;
+        for (int digit = 0; digit < DIGITS; digit++) {
+            size_t here = starts[digit];
+            starts[digit] = start;
+            start += here;
+        }
+        for (size_t i = 0; i < count; i++) to[starts[(from[i].position - least) >> shift & (DIGITS - 1)]++] = from[i];
+        placed *swap = from;
+        from = to;
+        to = swap;
+    }
+    return from;
+}
+
+static int sort_by_position(pg_order *order) {
+    size_t count = order->count, bytes = 2 * count * sizeof(placed);
+    placed few[FEW], *items = few;
+    if (count > FEW && !(items = pg_pages_alloc(bytes))) {
+        PyErr_NoMemory();
+        return -1;
+    }
+    uint64_t least = UINT64_MAX, most = 0;
+    for (size_t i = 0; i < count; i++) {
+        uint64_t position = pg_position(order->nodes[i]);
+        items[i] = (placed){position, order->nodes[i]};
+        if (position < least) least = position;
+        if (position > most) most = position;
+    }
+    placed *sorted = items;
+    if (count > FEW) sorted = sort_digits(items, items + count, count, least, most);
+    else sort_few(items, count);
+    for (size_t i = 0; i < count; i++) order->nodes[i] = sorted[i].node;
+    if (items != few) pg_pages_free(items, bytes);
+    return 0;
+}
+
+/* ---- the list ---- */
+
+int pg_order_make(pg_order *order, pg_node *root, pg_node *const *targets, size_t target_count, int zero) {
+    int again;
+    memset(order, 0, sizeof *order);
+    do {
+        put_back(order);
+        if (!(order->epoch = pg_epoch_begin())) return -1;
+        order->foreign = 0;
+        order->count = 0;
+        for (size_t i = 0; i < target_count; i++) targets[i]->mark = order->epoch + 1;
+        again = reach_all(order, root, zero);
+    } while (again > 0);
+    return again < 0 ? -1 : sort_by_position(order);
+}
+
+void pg_order_prune(pg_order *order) {
+    for (size_t i = 0; i < order->count; i++) {
+        pg_node *node = order->nodes[i];
+        Py_ssize_t operands = pg_operand_count(node);
+        for (Py_ssize_t k = 0; k < operands; k++) {
+            pg_node *operand = pg_operand_node(node, k);
+            if (!operand || !pg_is_needed(order, operand)) continue;
+            node->mark = order->epoch + 1;
+            break;
+        }
+    }
+}

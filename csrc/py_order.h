@@ -1,0 +1,41 @@
+/* py_order.h: the operands of a node, and the nodes under a root as a list in the order of creation.
+ * Knows no arithmetic. The plain backward needs no list (py_graph.c); everything else that follows a graph takes one. */
+#ifndef PG_PY_ORDER_H
+#define PG_PY_ORDER_H
+
+#include "py_node.h"
+
+/* Operands of any node, one by one: NULL where operand i is a constant. */
+Py_ssize_t pg_operand_count(const pg_node *node);
+pg_node *pg_operand_node(const pg_node *node, Py_ssize_t i);
+double pg_operand_data(const pg_node *node, Py_ssize_t i);
+
+/* The nodes from which a root was computed and the root, leaves left out, oldest first (borrowed pointers). */
+typedef struct {
+    pg_node **nodes;
+    size_t count, capacity;
+    uint32_t epoch;   /* `mark` of what was met; epoch + 1 marks the targets, and what leads to them */
+    int foreign;      /* met a leaf that is not a target */
+    struct pg_kept *kept; /* while pg_scanning: marks and gradients as they were met, to be put back */
+    size_t kept_count, kept_capacity;
+} pg_order;
+
+/* Lists the nodes under `root`; what is a target is neither looked behind nor listed. With `zero`, their gradients
+ * become 0. Returns 0, or -1 with an error; either way end with pg_order_free. */
+int pg_order_make(pg_order *order, pg_node *root, pg_node *const *targets, size_t target_count, int zero);
+void pg_order_free(pg_order *order);
+
+/* Marks with epoch + 1 the nodes of the order that lead to a target. */
+void pg_order_prune(pg_order *order);
+static inline int pg_is_needed(const pg_order *order, const pg_node *node) { return node->mark == order->epoch + 1; }
+
+/* The epoch of a new walk, it and the next one; 0 with an error where that is not possible. */
+uint32_t pg_epoch_begin(void);
+void pg_epoch_set(uint32_t epoch); /* for tests: the last one */
+
+extern int pg_scanning; /* a walk down through memory is under way (py_graph.c) */
+
+/* -1 with GraphError: `node` has been released. */
+int pg_released_error(const pg_node *node);
+
+#endif
