@@ -32,7 +32,6 @@ class Contestant:
     longest_chain = 20_000  # nodes; slower contestants are timed on shorter chains, their figures are per node
     steps = True  # can record and go back in steps of their own; False: gives a function for both, see `ready`
     collector = True  # as users have it; False: Python's cyclic collector is off while timing
-    cyclic = False  # its graphs sit in reference cycles, so that only the collector frees them
     ops: SimpleNamespace
     leaf: Callable[[float], Any] | None = None  # where a gradient is read from the leaf's .grad
 
@@ -47,6 +46,9 @@ class Contestant:
 
     def value(self, graph: Any) -> float:
         return graph[0].data
+
+    def release(self) -> None:
+        """Frees what dropping the last name of a graph leaves behind."""
 
     def ready(self, workload: Workload) -> Callable[[], tuple[float, Any]]:
         """What is timed: a function that gives value and gradient."""
@@ -124,7 +126,6 @@ class Micrograd(Contestant):
     """micrograd's Value; exp and tanh, which it lacks, are written in its own style."""
 
     name = package = "micrograd"
-    cyclic = True
 
     def __init__(self) -> None:
         from micrograd.engine import Value
@@ -157,6 +158,9 @@ class Micrograd(Contestant):
             return super().backward(graph)
         finally:
             sys.setrecursionlimit(limit)
+
+    def release(self) -> None:
+        gc.collect()  # its nodes sit in reference cycles
 
 
 class MicrogradWithoutCollector(Micrograd):
@@ -204,6 +208,9 @@ class Xad(Contestant):
 
     def value(self, graph: Any) -> float:
         return graph[0].value
+
+    def release(self) -> None:
+        self.tape.clearAll()
 
 
 class Torch(Contestant):

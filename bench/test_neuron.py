@@ -16,8 +16,9 @@ def forward(tanh, numbers, count):
 
 
 def forward_and_backward(leaf, tanh, numbers, count):
+    x0, w0, b0 = numbers
     for _ in range(count):
-        x, w, b = map(leaf, numbers)
+        x, w, b = leaf(x0), leaf(w0), leaf(b0)
         y = tanh(x * w + b)
         y.backward()
         gradient = x.grad, w.grad, b.grad

@@ -73,12 +73,12 @@ def neuron() -> Workload:
 
 
 def chain(nodes: int) -> Workload:
-    """A chain of products with a constant, one node a product."""
+    """A chain of y * c + d with constants, one node an operation; no two of them can be folded into one."""
 
     def program(leaves: Sequence[Any], ops: Any) -> Any:
         (y,) = leaves
-        for _ in range(nodes):
-            y = y * 1.0000001
+        for _ in range(nodes // 2):
+            y = y * 0.999999 + 1e-6
         return y
 
     return Workload("chain", program, [1.1])

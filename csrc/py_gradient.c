@@ -2,6 +2,7 @@
  * in the same order, so that the numbers are equal. See py_gradient.h. */
 #include "py_gradient.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "formula.h"
@@ -66,14 +67,17 @@ static uint64_t index_of(const pg_node *node) {
 static int accumulate(adjoints *all, pg_node *operand, PyObject *contribution) {
     if (!contribution) return -1;
     PyObject **adjoint = &all->objects[index_of(operand)];
-    if (!*adjoint) {
+    double number = number_of(contribution);
+    if (!*adjoint && !(number == 0 && signbit(number))) {
         *adjoint = contribution;
         return 0;
     }
-    PyObject *terms[] = {*adjoint, contribution}, *sum = apply(PG_OP_add, terms, 2);
+    PyObject *zero = *adjoint ? NULL : PyFloat_FromDouble(0.0); /* the first sum is 0.0 + contribution: -0.0 becomes 0.0 */
+    PyObject *terms[] = {*adjoint ? *adjoint : zero, contribution}, *sum = terms[0] ? apply(PG_OP_add, terms, 2) : NULL;
+    Py_XDECREF(zero);
     Py_DECREF(contribution);
     if (!sum) return -1;
-    Py_SETREF(*adjoint, sum);
+    Py_XSETREF(*adjoint, sum);
     return 0;
 }
 

@@ -142,7 +142,7 @@ static void note_partial(size_t done) {
     PyErr_Fetch(&type, &value, &trace);
     PyErr_NormalizeException(&type, &value, &trace);
     PyObject *note = PyUnicode_FromFormat(
-        "pygrad: backward stopped after %zu nodes; .grad of leaves holds part of the gradient (zero it before trying "
+        "pygrad: backward stopped after %zu node(s); .grad of leaves holds part of the gradient (zero it before trying "
         "again), the graph is whole", done);
     PyObject *notes = note ? PyObject_GetAttrString(value, "__notes__") : NULL;
     if (note && !notes) {

@@ -126,6 +126,7 @@ static pg_slab *slab_take(int of_leaves) {
 }
 
 static void slab_give_back(pg_slab *slab) {
+    PG_UNPOISON_SLAB(slab);
     char *start = start_of(slab);
     region *r = (region *)(start + REGION_HEADER_AT);
     int was_full = !r->idle;

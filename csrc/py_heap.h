@@ -52,9 +52,11 @@ void pg_heap_stats(size_t *regions, size_t *live); /* counts slab by slab */
 #include <sanitizer/asan_interface.h>
 #define PG_POISON(node) (ASAN_POISON_MEMORY_REGION(node, 32), ASAN_POISON_MEMORY_REGION((char *)(node) + 40, 24))
 #define PG_UNPOISON(node) ASAN_UNPOISON_MEMORY_REGION(node, sizeof(pg_node))
+#define PG_UNPOISON_SLAB(slab) ASAN_UNPOISON_MEMORY_REGION(slab, PG_SLAB_BYTES)
 #else
 #define PG_POISON(node) ((void)(node))
 #define PG_UNPOISON(node) ((void)(node))
+#define PG_UNPOISON_SLAB(slab) ((void)(slab))
 #endif
 
 static inline uint64_t pg_position_in_slab(const pg_node *node) {

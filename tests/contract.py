@@ -185,7 +185,7 @@ CONTRACT: dict[str, Promise] = {
     "xlog1py": ulps(2, 1, 2, why="a product with a logarithm"),
 }  # fmt: skip
 
-# Where a row has no derivative, or an infinite one: no truth to be close to, but a subgradient, in test_table.py.
+# Where a row has no derivative, or an infinite one: no truth to be close to, but a subgradient: test_subgradients.py.
 KINKS: dict[str, Callable[..., bool]] = {
     "abs": lambda a: a == 0, "relu": lambda a: a == 0, "sqrt": lambda a: a == 0, "cbrt": lambda a: a == 0,
     "asin": lambda a: abs(a) == 1, "acos": lambda a: abs(a) == 1, "acosh": lambda a: a == 1,

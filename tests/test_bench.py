@@ -1,4 +1,4 @@
-"""The benchmarks at toy size, so that they cannot rot: each program on floats, pygrad and the reference, then the table.
+"""The benchmarks at toy size, so that they cannot rot: each program on floats, pygrad and reference, then the table.
 
 The programs and their sizes are in bench/workloads.py.
 """

@@ -101,7 +101,7 @@ def test_types_of_ops(tmp_path, monkeypatch):
     lines = textwrap.dedent(program).splitlines()
     (tmp_path / "program.py").write_text("\n".join(lines), encoding="utf-8")
     monkeypatch.setenv("MYPYPATH", str(ROOT))
-    flags = ["--strict", "--config-file=", "--follow-imports=silent", f"--cache-dir={ROOT / '.mypy_cache'}"]
+    flags = ["--strict", "--config-file=", "--follow-imports=silent", f"--cache-dir={ROOT / '.mypy_cache' / 'tests'}"]
     out, err, _ = api.run([*flags, str(tmp_path / "program.py")])
     found = {int(line) for line in re.findall(r"program\.py:(\d+): error", out)}
     assert found == {i for i, line in enumerate(lines, 1) if line.endswith("# error")}, out + err

@@ -273,7 +273,7 @@ def test_the_note_says_how_far_backward_came():
     with pytest.raises(ZeroDivisionError, match="mine") as caught:
         ((out * w) + w).backward()
     (note,) = caught.value.__notes__
-    assert "stopped after 2 nodes" in note and ".grad of leaves holds part" in note
+    assert "stopped after 2 node(s)" in note and ".grad of leaves holds part" in note
 
 
 # ---------------------------------------------------------------- release while other walks run

@@ -447,7 +447,7 @@ def test_backward():
     assert str(caught.value) == (
         "sqrt: backward gave a gradient of inf from operands (0.0,), made outside detect_anomaly()"
     )
-    assert "backward stopped after 0 of 1 nodes" in caught.value.__notes__[0]
+    assert "backward stopped after 0 node(s)" in caught.value.__notes__[0]
     x.zero_grad()
     y.backward()
     assert x.grad == float("inf")

@@ -48,7 +48,8 @@ def test_which_ufuncs_there_are():
     """Every ufunc of real numbers is answered, but for those that have no derivative or look at bits and truths."""
     left_out = {
         "bitwise_and", "bitwise_count", "bitwise_or", "bitwise_xor", "invert", "left_shift", "right_shift", "conjugate",
-        "isnat", "gcd", "lcm", "frexp", "modf", "nextafter", "spacing", "heaviside", "matmul", "matvec", "vecdot", "vecmat",
+        "isnat", "gcd", "lcm", "frexp", "modf", "nextafter", "spacing", "heaviside", "matmul", "matvec", "vecdot",
+        "vecmat",
     }  # fmt: skip
     predicates = {
         "equal", "not_equal", "less", "less_equal", "greater", "greater_equal", "isnan", "isinf", "isfinite", "signbit",
@@ -294,7 +295,8 @@ def test_functions_that_are_no_ufuncs():
     x = Value(0.5)
     for y, op, data in (
         (np.sinc(x), "sinc", np.sinc(0.5)), (np.where(x > 0, x, 2.0), "where", 0.5),
-        (np.clip(x, 0.0, 0.25), "clip", 0.25), (np.clip(x, min=0.75), "clip", 0.75), (np.clip(x, None, 0.25), "clip", 0.25), (np.fix(x), "trunc", 0.0),
+        (np.clip(x, 0.0, 0.25), "clip", 0.25), (np.clip(x, min=0.75), "clip", 0.75),
+        (np.clip(x, None, 0.25), "clip", 0.25), (np.fix(x), "trunc", 0.0),
         (np.round(x), "round", 0.0),
     ):  # fmt: skip
         assert (type(y), y.op, y.data) == (Value, op, pytest.approx(data, rel=1e-15))
@@ -368,7 +370,7 @@ def test_methods_of_ufuncs(method):
         "accumulate": (Value(1.0),),
         "reduceat": (Value(1.0), [0]),
         "outer": (Value(1.0), [1.0]),
-        "at": (Value(1.0), 0),
+        "at": (Value(1.0), 0, 1.0),
     }
     with pytest.raises(TypeError, match=rf"^np\.add\.{method}: is not defined for a Value$"):
         getattr(np.add, method)(*args[method])

@@ -1,8 +1,8 @@
 """What each row of the op table computes, and its partial derivatives, exactly: in mpmath, from mathematics.
 
 Owns the truth that the contract's ulps are measured from. Written apart from csrc/ops.def and the reference, in forms
-that do not cancel, for operands in the interior of a row's domain; kinks have no truth, their subgradients are tested
-by name in test_table.py. Operands are mpf. Next: contract.py, which says how close the library comes.
+that do not cancel, for operands in the interior of a row's domain; kinks have no truth, their subgradients are in
+test_subgradients.py. Operands are mpf. Next: contract.py, which says how close the library comes.
 """
 
 from __future__ import annotations
