@@ -111,9 +111,9 @@ def main() -> None:
     ran = {benchmark["extra_info"]["contestant"] for benchmark in benchmarks}
     missing = [name for name in arguments.contestants.split(",") if name not in ran]
     print(
-        "\nTimes over those of Python floats forward only, in the same run, each the fastest round; of floats the time."
+        "\nfloats: the fastest round, forward only. Others: theirs over it, in the same run. Chains: per node, XAD and"
     )
-    print("Gradients were compared before. Chains: time a node; slower contestants run shorter ones.")
+    print("slower ones on the first length or a shorter one. Gradients were compared before anything was timed.")
     if missing:
         print("Not installed: " + ", ".join(missing))
     print(machine())

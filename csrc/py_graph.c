@@ -43,9 +43,11 @@ int pg_check_fresh(const pg_node *node) {
 static int step_closure(pg_node *node) {
     PyObject *closure = node->in[0].many->closure;
     if (!closure) {
+        char number[32]; /* PyErr_Format knows no %g */
+        PyOS_snprintf(number, sizeof number, "%g", node->data);
         PyErr_Format(pg_hooks.graph_error,
-                     "backward: a node made by Value(%g, parents) has no backward_fn; assign a function that adds to the "
-                     "parents' .grad, or use detach() to cut the graph here", node->data);
+                     "backward: a node made by Value(%s, parents) has no backward_fn; assign a function that adds to the "
+                     "parents' .grad, or use detach() to cut the graph here", number);
         return -1;
     }
     Py_INCREF(closure);

@@ -1,4 +1,4 @@
-"""The texts of errors: which op, which operand, what was found, what was expected, what to do next. Whole texts, pinned.
+"""The texts of errors, whole: which op, which operand, what was found, what was expected, what to do next.
 
 Both engines raise the same where both have the operation. Errors of transforms, custom ops, NumPy's protocol and
 pickles are pinned beside what they are about: test_transforms.py, test_custom.py, test_numpy.py, test_copy.py.
@@ -83,10 +83,6 @@ class Odd:
             "atan2: operand 1 must be a Value or a real number, found [1] of type list",
         ),
         (
-            lambda e: e.function("arctan2")("a", e.Value(1.0)),
-            "arctan2: operand 0 must be a Value or a real number, found 'a' of type str",
-        ),
-        (
             lambda e: e.function("where")(1.0, 2.0, "c"),
             "where: operand 2 must be a Value or a real number, found 'c' of type str",
         ),
@@ -99,7 +95,7 @@ class Odd:
         (lambda e: e.function("exp")(1.0, 2.0), "exp: needs 1 operand, found 2"),
         (lambda e: e.function("atan2")(1.0), "atan2: needs 2 operands, found 1"),
         (lambda e: e.function("where")(1.0, 2.0), "where: needs 3 operands, found 2"),
-        (lambda e: e.function("elu")(), "elu: needs 1 or more operand, found 0"),
+        (lambda e: e.function("elu")(), "elu: needs 1 or more operands, found 0"),
         (lambda e: e.function("clip")(1.0, 2.0, 3.0, 4.0), "clip: needs 1 or more operands, found 4"),
         (lambda e: e.function("exp")(1.0, base=2), "exp: unknown keyword 'base'"),
         (lambda e: e.function("elu")(1.0, 2.0, alpha=3.0), "elu: operand 'alpha' is given twice"),
@@ -147,22 +143,22 @@ def test_type_errors_of_both_engines(engine, run, expected):
     assert text_of(TypeError, lambda: run(engine)).replace("pygrad.Value", "Value") == expected
 
 
-@pytest.mark.parametrize(
-    ("run", "expected"),
-    [
-        (lambda e: e.dot([1.0], [1.0, 2.0]), "dot: operands must be equally long, found lengths 1 and 2"),
-    ],
-)
-def test_value_errors_of_both_engines(engine, run, expected):
-    assert text_of(ValueError, lambda: run(engine)) == expected
+def test_lengths(engine):
+    assert text_of(ValueError, lambda: engine.dot([1.0], [1.0, 2.0])) == (
+        "dot: operands must be equally long, found lengths 1 and 2"
+    )
+
+
+def test_an_alias_is_named_as_it_was_typed():
+    assert text_of(TypeError, lambda: pygrad.arctan2("a", Value(1.0))) == (
+        "arctan2: operand 0 must be a Value or a real number, found 'a' of type str"
+    )
 
 
 @pytest.mark.parametrize("op", ["+", "-", "*", "/", "**", "//", "%"])
 @pytest.mark.parametrize("other", ['"x"', "None", "1j", "[1.0]"])
 def test_operators_on_what_is_no_number(engine, op, other):
-    kind = type(eval(other)).__name__
-    for left, right in (("Value", kind), (kind, "Value")):
-        text = f"v {op} {other}" if left == "Value" else f"{other} {op} v"
+    for text in (f"v {op} {other}", f"{other} {op} v"):
         if text == '"x" % v':
             continue  # the text formats
         with pytest.raises(TypeError) as caught:
@@ -216,8 +212,8 @@ def test_a_released_graph(engine):
         with pytest.raises(RuntimeError) as caught:
             node.backward()
         assert str(caught.value) == (
-            f"backward: a node of op '{op}' has been released by an earlier backward(retain_graph=False); run the forward "
-            "pass again, or leave retain_graph=True in the first call"
+            f"backward: a node of op '{op}' has been released by an earlier backward(retain_graph=False); run the "
+            "forward pass again, or leave retain_graph=True in the first call"
         )
 
 
@@ -271,15 +267,15 @@ def test_a_write_after_forward():
     y = x * x
     x.data = 3.0
     assert text_of(GraphError, y.backward) == (
-        "backward: the data of an operand of a node of op 'mul' was written after the node was made, and its gradient needs "
-        "the old number; run the forward pass again, or write .data only after backward"
+        "backward: the data of an operand of a node of op 'mul' was written after the node was made, and its gradient "
+        "needs the old number; run the forward pass again, or write .data only after backward"
     )
     x = Value(2.0)
     y = x.exp()
     y.data = 3.0
     assert text_of(GraphError, y.backward) == (
-        "backward: the data of a node of op 'exp' was written after the node was made, and its gradient needs the old "
-        "number; run the forward pass again, or write .data only after backward"
+        "backward: the data of a node of op 'exp' was written after the node was made, and its gradient needs the "
+        "old number; run the forward pass again, or write .data only after backward"
     )
 
 
@@ -385,8 +381,8 @@ def test_arrays_as_data():
     assert text_of(TypeError, lambda: Value(np.array([1.0, 2.0]))) == (
         "Value: data: must be a real number, found array([1., 2.]) of type numpy.ndarray"
     )
-    assert text_of(TypeError, lambda: pygrad.exp(1j * np.float64(1))) == (
-        f"exp: operand 0 must be a Value or a real number, found {np.complex128(1j)!r} of type numpy.complex128"
+    assert text_of(TypeError, lambda: pygrad.exp(np.complex64(1j))) == (
+        "exp: operand 0 must be a Value or a real number, found np.complex64(1j) of type numpy.complex64"
     )
     assert text_of(TypeError, lambda: pygrad.atan2(np.array(["a"]), 1.0)) == (
         "atan2: operand 0 must be a Value or a real number, found 'a' of type str"
@@ -402,7 +398,7 @@ def test_notes_of_a_backward_that_stops():
     with pytest.raises(ZeroDivisionError) as caught:
         y.backward()
     assert caught.value.__notes__ == [
-        "pygrad: backward stopped after 1 of 3 nodes; .grad of leaves holds part of the gradient (zero it before trying "
+        "pygrad: backward stopped after 1 node(s); .grad of leaves holds part of the gradient (zero it before trying "
         "again), the graph is whole"
     ]
 
