@@ -21,10 +21,10 @@ asan:             ## the tests under the address and undefined-behaviour sanitiz
 
 coverage:         ## lines of Python and of C that the tests reach
 	rm -rf build/coverage
-	PYGRAD_COVERAGE=1 $(PYTHON) setup.py -q build_ext --build-lib build/coverage --build-temp build/coverage/temp
-	cp -r pygrad/*.py pygrad/data build/coverage/pygrad/
-	PYTHONPATH=build/coverage pytest tests -p no:cacheprovider --cov=build/coverage/pygrad --cov-report=term
-	gcovr --root . --filter 'csrc/.*' --object-directory build/coverage/temp --print-summary
+	PYGRAD_COVERAGE=1 $(PYTHON) setup.py -q build_ext --build-lib build/coverage/lib
+	cp -r pygrad/*.py pygrad/data build/coverage/lib/pygrad/
+	PYTHONPATH=build/coverage/lib pytest tests -p no:cacheprovider --cov=build/coverage/lib/pygrad --cov-report=term
+	gcovr --root . --filter 'csrc/.*' build/coverage --txt-metric line
 
 lint:             ## style and types
 	ruff check .

@@ -111,9 +111,9 @@ def main() -> None:
     ran = {benchmark["extra_info"]["contestant"] for benchmark in benchmarks}
     missing = [name for name in arguments.contestants.split(",") if name not in ran]
     print(
-        "\nfloats: the fastest round, forward only. Others: theirs over it, in the same run. Chains: per node, XAD and"
+        "\nfloats: fastest round, forward only. Others: theirs over it, in the same run. Chains: per node; XAD and what"
     )
-    print("slower ones on the first length or a shorter one. Gradients were compared before anything was timed.")
+    print("is slower run the first length or a shorter one. Gradients were compared before anything was timed.")
     if missing:
         print("Not installed: " + ", ".join(missing))
     print(machine())

@@ -36,12 +36,8 @@ class _Mode:
         return mode if function is None else mode(function)
 
     _entered: Any
-
-    def _enter(self) -> bool:
-        raise NotImplementedError
-
-    def _leave(self, before: bool) -> None:
-        raise NotImplementedError
+    _enter: Callable[..., bool]  # switches the mode on; gives what was before
+    _leave: Callable[..., None]  # takes that
 
     def __enter__(self) -> None:
         before = self._enter()

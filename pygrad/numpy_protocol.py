@@ -38,8 +38,6 @@ def _elements(function: Callable[..., Any], operands: tuple[Any, ...]) -> Any:
         boxed.append(operand)
     with np.errstate(all="ignore"):  # IEEE 754 without warnings, as for a number alone
         result = np.frompyfunc(function, len(boxed), 1)(*boxed)
-    if not isinstance(result, np.ndarray):
-        return result
     return result if any(isinstance(item, Value) for item in result.flat) else result.astype(float)
 
 
@@ -110,10 +108,7 @@ def _array_function(self: Any, func: Any, types: Any, args: Any, kwargs: Any) ->
             raise TypeError(f"np.{func.__name__}: needs {TABLE[name].arity} operands for a Value, found {len(args)}")
         operands = [np.asarray(arg) if isinstance(arg, (list, tuple)) else arg for arg in args]
         return FUNCTIONS[name](*operands, **kwargs)
-    implementation = getattr(func, "_implementation", None)
-    if implementation is None:
-        raise TypeError(f"np.{func.__name__}: is not defined for a Value")
-    return implementation(*args, **kwargs)
+    return func._implementation(*args, **kwargs)  # NumPy's own, which takes a Value for an object
 
 
 _core.add_to_type("__array_ufunc__", _array_ufunc)

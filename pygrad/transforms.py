@@ -128,7 +128,9 @@ class Run:
         return map_structure(lambda v: v.data if isinstance(v, Value) else v, out)
 
     def scalar(self) -> Any:
-        """What came out, which must be one number."""
+        """What came out, which must be one number; an array of no dimension holds one."""
+        if isinstance(self.out, np.ndarray) and self.out.ndim == 0:
+            self.out = self.out[()]
         if not is_number(self.out):
             raise TypeError(f"{self.name}: the function must return one number, found {_shown(self.out)}; "
                             "use jacobian for several results, has_aux=True for extra ones")  # fmt: skip

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from pygrad import ops
+from pygrad import ops, tour
 from pygrad.__main__ import main
 
 
@@ -17,8 +17,14 @@ def run(*arguments: str) -> str:
     return ran.stdout
 
 
-def test_tour():
+def test_tour_as_a_user_runs_it():
     text = run()
+    assert "dy/dw = +1.26947917" in text and text.rstrip().endswith("times)")
+
+
+def test_tour(capsys):
+    assert main(["tour"]) == 0
+    text = capsys.readouterr().out
     for part in ("y     = -0.6043677", "dy/dw = +1.26947917", "tanh(add): d/da = 1 - y * y", "agrees to the last bit",
                  "epoch  60/60", "held-back plants", "nodes a second"):  # fmt: skip
         assert part in text
@@ -41,6 +47,20 @@ def test_info(capsys):
     assert main(["info"]) == 0
     text = capsys.readouterr().out
     assert "64 bytes" in text and "-ffp-contract=off" in text
+
+
+def test_the_bar_redraws_itself_on_a_terminal():
+    written = []
+    bar = tour.Progress(4, 60, written.append)
+    bar.live = True
+    bar.show(2, "loss 1.000", False)
+    bar.close()
+    assert written == ["\repoch   2/4 [" + "#" * 16 + "." * 16 + "] loss 1.000", "\n"]
+
+
+def test_bench(capsys):
+    assert main(["bench"]) == 0
+    assert "floats" in capsys.readouterr().out
 
 
 def test_an_unknown_command():

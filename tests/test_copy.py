@@ -386,6 +386,14 @@ def test_closures_that_are_objects(anew, closure):
     assert (x.grad, made_x.grad) == (6.0, 6.0)
 
 
+def test_a_closure_that_holds_nothing():
+    x = Value(3.0)
+    out = Value(9.0, (x,))
+    for closure in (print, dict, int.bit_length):
+        out.backward_fn = closure
+        assert copy.deepcopy(out).backward_fn is closure
+
+
 @ways
 def test_a_node_without_its_closure(anew):
     x = Value(3.0)

@@ -41,6 +41,7 @@ class Body:
         (lambda p: [p["a"] * p["b"][0], p["b"][1]], ({"a": 2.0, "b": (3.0, 4)},)),
         (lambda p: Point(p.x * p.y, p.x), (Point(2.0, 3.0),)),
         (lambda b: b.mass * b.place[0] * b.place[1], (Body(2.0, [3.0, 4.0]),)),
+        (lambda x: Body(x * x, [x]), (3.0,)),
         (lambda x: {"s": x[0] * x[1], "t": [x[0]]}, (np.array([2.0, 3.0]),)),
         (lambda x, mode: x**2 if mode == "square" else x, (3.0, "square")),
         (grad(lambda x: x**5), (1.5,)),

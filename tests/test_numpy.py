@@ -125,6 +125,8 @@ def test_comparisons(ufunc):
             found = ufunc(np.array([a, a]), Value(b))
             assert found.dtype == bool
             assert found.tolist() == [expected] * 2
+            found = ufunc(np.array([[Value(a)], [a]], dtype=object), Value(b))
+            assert (found.dtype, found.tolist()) == (bool, [[expected]] * 2)
 
 
 # ---- what is on the left

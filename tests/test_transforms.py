@@ -460,6 +460,11 @@ def test_jacobian_of_arrays():
     ragged = jacobian(lambda v: [v[0], [v[1]]], as_values=True)(x)
     assert ragged[0].tolist() == [1.0, 0.0, 0.0]
     assert ragged[1][0].tolist() == [0.0, 1.0, 0.0]
+    point = jacobian(lambda v: Point(v[0], v[1]), as_values=True)(x)
+    assert (type(point), point.y.tolist()) == (Point, [0.0, 1.0, 0.0])
+    w = Value(7.0)
+    nested = jacobian(lambda v: [w * v[0]], as_values=True)(x)
+    assert (nested.dtype, nested.shape, float(nested[0, 0]), float(nested[0, 1])) == (object, (1, 3), 7.0, 0.0)
     assert jacobian(lambda v: {"a": v[0]}, as_values=True)(x)["a"].tolist() == [1.0, 0.0, 0.0]
     wide = jacobian(lambda v: [v[0] * k for k in range(7)], as_values=True)(x[:2])  # forward mode
     assert wide.tolist() == [[float(k), 0.0] for k in range(7)]
@@ -489,6 +494,20 @@ def test_a_function_that_returns_a_constant(constant):
     assert vjp(lambda x: constant, 1.0)[1](1.0) == 0.0
     assert hessian(lambda x: constant)([1.0, 2.0]) == [[0.0, 0.0], [0.0, 0.0]]
     assert hvp(lambda x: constant)(1.0, 1.0) == 0.0
+
+
+def test_a_frozen_value_as_argument_is_its_number():
+    frozen = Value(3.0, requires_grad=False)
+    slope = grad(lambda x: x * x)(frozen)
+    assert (type(slope), slope, frozen.grad) == (float, 6.0, 0.0)
+    with no_grad():
+        made = Value(3.0) * 1
+    assert jacobian(lambda x: [x[0] * x[1]])([made, 2.0]) == [[2.0, 3.0]]
+
+
+def test_a_result_in_an_array_of_no_dimension():
+    assert value_and_grad(lambda x: np.select([x > 0], [x * 3], 0.0))(2.0) == (6.0, 3.0)
+    assert hessian(lambda x: np.array(x * x))(2.0) == 2.0
 
 
 def test_unused_inputs():
