@@ -110,10 +110,8 @@ def main() -> None:
     print("\n".join(table(benchmarks, arguments.size)))
     ran = {benchmark["extra_info"]["contestant"] for benchmark in benchmarks}
     missing = [name for name in arguments.contestants.split(",") if name not in ran]
-    print(
-        "\nfloats: fastest round, forward only. Others: theirs over it, in the same run. Chains: per node; XAD and what"
-    )
-    print("is slower run the first length or a shorter one. Gradients were compared before anything was timed.")
+    print("\nfloats: fastest round, forward only. Others: theirs over it, in the same run. Chains: per node; slower")
+    print("contestants run the first length or a shorter one. Gradients were compared before anything was timed.")
     if missing:
         print("Not installed: " + ", ".join(missing))
     print(machine())

@@ -293,8 +293,8 @@ def test_forward_mode_through_a_backward_fn():
 
 def test_a_float_within_a_transform():
     assert text_of(TypeError, lambda: grad(float)(1.0)) == (
-        "float(): a Value that is being differentiated would leave the graph as a constant; use pygrad.math in place of "
-        "math, or stop_gradient(x) where a constant is meant"
+        "float(): a Value that is being differentiated would leave the graph as a constant; use pygrad.math in place "
+        "of math, or stop_gradient(x) where a constant is meant"
     )
 
 
