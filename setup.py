@@ -59,7 +59,9 @@ core = Extension(
     define_macros=macros,
 )
 # Objects of one set of flags are never taken for another's.
-variant = "-".join(name for name in ("debug", "sanitize", "coverage", "werror") if os.environ.get(f"PYGRAD_{name.upper()}"))
+variant = "-".join(
+    name for name in ("debug", "sanitize", "coverage", "werror") if os.environ.get(f"PYGRAD_{name.upper()}")
+)
 build_base = f"build/{variant or 'plain'}"
 setup(
     ext_modules=cythonize([core], language_level=3, build_dir=f"{build_base}/cython"),

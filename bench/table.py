@@ -46,7 +46,8 @@ def run(size: str, contestants: str) -> list[dict]:
     with tempfile.TemporaryDirectory() as folder:
         report = Path(folder) / "report.json"
         command = [sys.executable, "-m", "pytest", ".", f"--size={size}", f"--contestants={contestants}", "-q"]
-        command += ["--benchmark-enable", f"--benchmark-json={report}", "--benchmark-quiet", "--tb=short"]
+        command += ["--benchmark-enable", f"--benchmark-json={report}", f"--benchmark-storage=file://{folder}"]
+        command += ["--benchmark-quiet", "--tb=short"]
         done = subprocess.run(command, cwd=HERE, stdout=sys.stderr)  # standard output is for the table
         if done.returncode:
             sys.exit(done.returncode)

@@ -30,10 +30,13 @@ int pg_check_fresh(const pg_node *node) {
     int operands = (uint8_t)seen != node->seen && (saved & (PG_SAVES_A | PG_SAVES_B | PG_SAVES_C));
     int value = node->version && (saved & PG_SAVES_Y);
     if (!operands && !value) return 0;
+    PyObject *label = pg_op_label(node);
+    if (!label) return -1;
     PyErr_Format(pg_hooks.graph_error,
-                 "backward: %s of a node of op '%s' was written after the node was made, and its gradient needs the old "
+                 "backward: %s of a node of op '%U' was written after the node was made, and its gradient needs the old "
                  "number; run the forward pass again, or write .data only after backward",
-                 operands ? "the data of an operand" : "the data", pg_ops[node->op].name);
+                 operands ? "the data of an operand" : "the data", label);
+    Py_DECREF(label);
     return -1;
 }
 
@@ -130,8 +133,10 @@ static int step_watched(pg_node *node) {
     }
     if (operands && !PyErr_Occurred()) {
         double found = bad < count ? pg_operand_node(node, bad)->grad : node->grad;
-        PyObject *result = PyObject_CallFunction(pg_hooks.anomaly, "sOdOs", pg_ops[node->op].name, operands, found,
-                                                 place ? place : Py_None, "backward");
+        PyObject *label = pg_op_label(node);
+        PyObject *result = label ? PyObject_CallFunction(pg_hooks.anomaly, "OOdOs", label, operands, found,
+                                                         place ? place : Py_None, "backward") : NULL;
+        Py_XDECREF(label);
         Py_XDECREF(result);
     }
     Py_XDECREF(operands);

@@ -1,8 +1,5 @@
 /* py_heap.c: slabs and regions. See Note [Slabs] in py_heap.h. */
-#if defined(__linux__) && !defined(_GNU_SOURCE)
-#define _GNU_SOURCE
-#endif
-#include "py_heap.h"
+#include "py_heap.h" /* and so Python.h, first of all: it asks the system for mmap and madvise */
 
 #if defined(__unix__) || defined(__APPLE__)
 #include <sys/mman.h>

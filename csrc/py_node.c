@@ -137,6 +137,11 @@ int pg_node_clear(PyObject *self) {
     return 0;
 }
 
+PyObject *pg_op_label(const pg_node *node) {
+    if (node->op != PG_OP_custom || !(node->flags & PG_MANY)) return PyUnicode_FromString(pg_op_name(node));
+    return PyObject_GetAttrString(node->in[0].many->closure, "__name__");
+}
+
 PyObject *pg_leaf_gradient(pg_node *leaf) {
     return pg_is_leaf(leaf) && (leaf->flags & PG_NOTED) ? (PyObject *)leaf->in[0].node : NULL;
 }

@@ -87,6 +87,7 @@ PyObject *pg_leaf_gradient(pg_node *leaf); /* the node of its gradient, or NULL 
 static inline const char *pg_op_name(const pg_node *node) {
     return pg_ops[node->op == PG_OP_released ? node->seen : node->op].name;
 }
+PyObject *pg_op_label(const pg_node *node); /* the same as a str; of a custom op, the name that the user gave it */
 static inline int pg_is_leaf(const pg_node *node) { return node->op == PG_OP_leaf; }
 
 /* Note [Operand mask]. Bit i is set where in[i] is a node; a stand-in's is borrowed. No loop over operands asks for

@@ -216,9 +216,7 @@ static PyObject *get_parents(PyObject *self, void *closure) {
 
 static PyObject *get_op(PyObject *self, void *closure) {
     (void)closure;
-    pg_node *node = (pg_node *)self;
-    if (node->op != PG_OP_custom || !(node->flags & PG_MANY)) return PyUnicode_FromString(pg_op_name(node));
-    return PyObject_GetAttrString(node->in[0].many->closure, "__name__");
+    return pg_op_label((pg_node *)self);
 }
 
 static PyObject *get_requires_grad(PyObject *self, void *closure) {

@@ -2,6 +2,7 @@
 
 import math
 import random
+from itertools import pairwise
 
 from pygrad import Value
 
@@ -24,8 +25,7 @@ class MLP:
     def __init__(self, sizes, rng):
         last = len(sizes) - 2
         self.layers = [
-            [Neuron(n, rng, nonlinear=k < last) for _ in range(m)]
-            for k, (n, m) in enumerate(zip(sizes, sizes[1:], strict=False))
+            [Neuron(n, rng, nonlinear=k < last) for _ in range(m)] for k, (n, m) in enumerate(pairwise(sizes))
         ]
 
     def __call__(self, x):

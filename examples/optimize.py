@@ -1,4 +1,4 @@
-"""Maximum likelihood with scipy.optimize: a plain loop, its gradient and its Hessian. Run: python examples/optimize.py"""
+"""Maximum likelihood with scipy.optimize: a plain loop, its gradient and Hessian. Run: python examples/optimize.py"""
 
 import random
 

@@ -78,7 +78,7 @@ def _info() -> None:
         "machine": f"{platform.machine()}, {platform.system()}, {os.cpu_count()} CPUs",
         "compiler": _core.build_info()["compiler"],
         "C flags": _core.build_info()["flags"],
-        "CPU features in use": "the compiler's baseline: scalar code needs no more, and libm chooses its own at run time",
+        "CPU features in use": "the compiler's baseline; libm chooses its own at run time",
         "node": f"{_core.build_info()['node_bytes']} bytes",
         "ops": f"{len(pygrad.ops.TABLE)} rows, {len(pygrad.ops.ALIASES)} aliases",
         "heap": f"{slabs} slabs of 2 MiB, {nodes} nodes alive",

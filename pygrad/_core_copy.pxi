@@ -38,6 +38,7 @@ cdef list graph_nodes(pg_node *root):
 cdef object remade(int op, double data, double grad, bint requires_grad, list operands, closure):
     """A node from its parts. Operands are Values and floats."""
     cdef Py_ssize_t count = len(operands)
+    cdef list frozen = []
     cdef pg_arg *args
     if op == PG_OP_leaf or op == PG_OP_stand_in:
         node = node_object(pg_leaf(data, requires_grad))
@@ -51,6 +52,10 @@ cdef object remade(int op, double data, double grad, bint requires_grad, list op
             for i in range(count):
                 if pg_load(operands[i], &args[i]) == 0:
                     raise TypeError(f"an operand must be a Value or a real number, found {operands[i]!r}")
+                if PG_IS_VALUE(operands[i]) and args[i].node == NULL:  # a leaf that was frozen after its first use
+                    args[i].node = <pg_node *><PyObject *>operands[i]
+                    args[i].node.flags |= PG_REQUIRES_GRAD
+                    frozen.append(operands[i])
             if op < PG_OP_TABLE_END:
                 node = pg_record(op, data, args, <int>count)
             else:
@@ -58,6 +63,8 @@ cdef object remade(int op, double data, double grad, bint requires_grad, list op
                     Py_INCREF(closure)
                 node = pg_record_many(op, data, args, count, <PyObject *>closure if closure is not None else NULL)
         finally:
+            for operand in frozen:
+                (<pg_node *><PyObject *>operand).flags &= ~PG_REQUIRES_GRAD
             set_no_grad(before)
             PyMem_Free(args)
     (<pg_node *><PyObject *>node).grad = grad

@@ -77,7 +77,7 @@ class Value:
     adds to the grad of each parent what the parent gets from this Value's own grad.
     """
 
-    __slots__ = ("_closure", "_data", "_grad", "_op", "_number", "_operands", "_requires_grad", "parents")
+    __slots__ = ("_closure", "_data", "_grad", "_number", "_op", "_operands", "_requires_grad", "parents")
 
     # Deep graphs: nothing here recurses, and neither does freeing a chain of a million Values. CPython puts off the
     # freeing of containers that are nested deeply (its "trashcan"), tuples and objects of Python classes alike.

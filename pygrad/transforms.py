@@ -179,9 +179,11 @@ def value_and_grad(
 
 def _value_and_grad(run: Run) -> tuple[Any, Any]:
     y = run.scalar()
-    graph = run.needs_graph([y])
-    gradient = run.shape(_gradients(y, run, graph))
-    return run.result(y, graph), gradient
+    gradients = None if run.outside and run.nested else _core.gradients(y, run.inputs, 1.0, not run.outside)
+    run.graph = gradients is None  # since y depends on something outside
+    if gradients is None:
+        gradients = _gradients(y, run, True)
+    return run.result(y, run.graph), run.shape(gradients)
 
 
 def grad(

@@ -14,7 +14,9 @@ SANITIZE = ["-fsanitize=address,undefined", "-fno-sanitize-recover=undefined"]
 
 def compiler() -> str:
     """The compiler that built Python, where it is here; else `cc`."""
-    return next(name for name in [(sysconfig.get_config_var("CC") or "cc").split()[0], "cc", "gcc"] if shutil.which(name))
+    return next(
+        name for name in [(sysconfig.get_config_var("CC") or "cc").split()[0], "cc", "gcc"] if shutil.which(name)
+    )
 
 
 def plain_sources() -> list[str]:

@@ -18,7 +18,7 @@ PARTS = 8
 
 
 def compare(seed: int, create_graph: bool = False) -> bool:
-    """Builds the graph of a seed on both engines; False where the sign of a nan decides, AssertionError if they differ."""
+    """Builds the graph of a seed on both engines, which must agree; False where the sign of a nan decides."""
     steps = plan(seed)
     core, reference = build(steps, CORE), build(steps, REFERENCE)
     if sign_of_nan_matters(steps, reference):
@@ -47,7 +47,9 @@ def compare(seed: int, create_graph: bool = False) -> bool:
 
 def second_order(seed, core, reference):
     """Gradients as nodes hold the same numbers."""
-    leaves = [k for k, node in enumerate(core) if not isinstance(node, float) and node.op == "leaf" and node.requires_grad]
+    leaves = [
+        k for k, node in enumerate(core) if not isinstance(node, float) and node.op == "leaf" and node.requires_grad
+    ]
     first = CORE.gradients_graph(core[-1], [core[k] for k in leaves])
     twins = REFERENCE.gradients_graph(reference[-1], [reference[k] for k in leaves])
     for a, b in zip(first, twins, strict=True):
