@@ -69,8 +69,9 @@ static inline pg_node *pg_node_init(pg_node *node) {
 #ifdef Py_TRACE_REFS
     return (pg_node *)PyObject_Init((PyObject *)node, &pg_value_type);
 #else
-    Py_SET_TYPE(node, &pg_value_type);
-    Py_SET_REFCNT((PyObject *)node, 1);
+    /* Not Py_SET_REFCNT: from Python 3.12 on it looks at the old count first, which here is what was left in memory. */
+    node->ob_base.ob_refcnt = 1;
+    node->ob_base.ob_type = &pg_value_type;
     return node;
 #endif
 }

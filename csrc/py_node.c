@@ -168,9 +168,7 @@ static inline void drop(pg_node *parent) {
 #if defined(Py_REF_DEBUG) || defined(Py_TRACE_REFS)
     Py_DECREF(parent);
 #else
-    Py_ssize_t count = Py_REFCNT(parent) - 1;
-    Py_SET_REFCNT((PyObject *)parent, count);
-    if (count == 0) pending_push(parent);
+    if (--parent->ob_base.ob_refcnt == 0) pending_push(parent);
 #endif
 }
 

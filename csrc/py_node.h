@@ -9,6 +9,10 @@
 
 #include "ops.h"
 
+#ifdef Py_GIL_DISABLED
+#error "pygrad keeps its graph consistent by the GIL: build it for a Python that has one"
+#endif
+
 #if defined(__GNUC__) || defined(__clang__)
 #define PG_LIKELY(x) __builtin_expect(!!(x), 1)
 #define PG_UNLIKELY(x) __builtin_expect(!!(x), 0)

@@ -418,3 +418,14 @@ def test_import_in_a_fresh_process_is_light():
     assert (
         subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.strip() == "[]"
     )
+
+
+def test_a_leaf_in_a_used_place_is_freed():
+    """What was left in memory must not be taken for a reference count: every place of a slab is used again."""
+    before = live_nodes()
+    for _ in range(3):
+        kept = [Value(1.0) for _ in range(5000)]
+        del kept[::2]
+        kept += [Value(2.0) for _ in range(5000)]
+        del kept
+        assert live_nodes() == before
