@@ -32,7 +32,7 @@ lint:             ## style and types
 	mypy
 
 bench:            ## one table of ratios
-	$(PYTHON) -m bench.table
+	$(PYTHON) bench/table.py
 
 docs:             ## the op table in docs/ops.md, made anew
 	$(PYTHON) -m pygrad ops --markdown > docs/ops.md

@@ -13,6 +13,7 @@
 #include "py_graph.h"
 
 #include <math.h>
+#include <string.h>
 
 #include "py_heap.h"
 #include "py_order.h"
@@ -91,7 +92,9 @@ static int step(pg_node *node) {
     unsigned flags = node->flags;
     switch (node->op) {
 #define PUT(operand, contribution) (operand)->grad += (contribution)
+#define LEAVE(code) return code
 #include "py_steps.inc"
+#undef LEAVE
 #undef PUT
     case PG_OP_closure: return step_closure(node);
     case PG_OP_custom: return pg_check_fresh(node) < 0 ? -1 : step_custom(node);
@@ -110,7 +113,7 @@ static int step(pg_node *node) {
 }
 
 int pg_step(pg_node *node) {
-    if (node->flags & PG_RELEASED) return pg_released_error(node);
+    if (node->op == PG_OP_released) return pg_released_error(node);
     return pg_is_leaf(node) ? 0 : step(node);
 }
 
@@ -261,7 +264,7 @@ enum { MET_OTHER = 1 };
     do {                                                                        \
         pg_node *put_ = (target);                                               \
         int leaf_ = pg_is_leaf(put_), fresh_ = put_->mark != epoch;             \
-        if (targets_only && PG_UNLIKELY(leaf_ & fresh_)) return MET_OTHER;      \
+        if (targets_only && PG_UNLIKELY(leaf_ & fresh_)) LEAVE(MET_OTHER);      \
         double before_ = leaf_ | !fresh_ ? put_->grad : 0.0;                    \
         put_->grad = before_ + (contribution);                                  \
         put_->mark = epoch;                                                     \
@@ -276,6 +279,7 @@ static PG_NOINLINE int scan_step(pg_node *node, scan *state) {
     double g = node->grad;
     unsigned flags = node->flags;
     switch (node->op) {
+#define LEAVE(code) return code
 #include "py_steps.inc"
     case PG_OP_stand_in: PUT(node->in[0].node, g); break;
     case PG_OP_sum:
@@ -296,29 +300,36 @@ static PG_NOINLINE int scan_step(pg_node *node, scan *state) {
 static inline int scan_down(pg_node *root, uint32_t epoch, const int targets_only, size_t *done) {
     pg_slab *slab = pg_slab_of(root);
     pg_node *node = root, *first = pg_slab_nodes(slab);
-    size_t remaining = 1, until_signals = SIGNAL_PERIOD;
+    size_t remaining = 1, until_signals = SIGNAL_PERIOD, steps = 0;
+    int outcome = 0;
     for (;;) {
         if (PG_LIKELY(node->mark == epoch)) {
             double g = node->grad;
             unsigned flags = node->flags;
             remaining--;
             switch (node->op) {
+#undef LEAVE
+#define LEAVE(code)         \
+    do {                    \
+        outcome = (code);   \
+        goto leave;         \
+    } while (0)
 #define PG_ARITHMETIC_ONLY /* rows without calls in line, so that no registers are saved for them */
 #include "py_steps.inc"
 #undef PG_ARITHMETIC_ONLY
             default: {
                 scan state = {epoch, targets_only, remaining};
-                int failed = scan_step(node, &state);
-                if (failed) return failed;
+                int code = scan_step(node, &state);
+                if (code) LEAVE(code);
                 remaining = state.remaining;
             }
             }
-            ++*done;
-            if (!remaining) return 0;
+            steps++;
+            if (!remaining) break;
         }
         if (PG_UNLIKELY(--until_signals == 0)) {
             until_signals = SIGNAL_PERIOD;
-            if (PyErr_CheckSignals() < 0) return -1;
+            if (PyErr_CheckSignals() < 0) LEAVE(-1);
         }
         if (PG_LIKELY(node != first)) {
             node--;
@@ -328,12 +339,16 @@ static inline int scan_down(pg_node *root, uint32_t epoch, const int targets_onl
         while (slab && slab->reached != epoch);
         if (!slab) {
             PyErr_SetString(PyExc_SystemError, "pygrad: backward lost a node that it had reached");
-            return -1;
+            LEAVE(-1);
         }
         first = pg_slab_nodes(slab);
         node = (pg_node *)slab->bump - 1;
     }
+leave:
+    *done = steps;
+    return outcome;
 }
+#undef LEAVE
 #undef PUT
 
 static int can_scan(const pg_node *root) {

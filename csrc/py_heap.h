@@ -82,6 +82,7 @@ static inline pg_node *pg_alloc_op(void) {
     pg_node *node = (pg_node *)slab->bump;
     if (PG_UNLIKELY(slab->bump == slab->end)) return pg_alloc_op_slow();
     slab->bump += sizeof(pg_node);
+    PG_PREFETCH(node + 4); /* made next */
     return pg_node_init(node);
 }
 
@@ -95,6 +96,12 @@ static inline pg_node *pg_alloc_leaf(void) {
     return pg_node_init(node);
 }
 
+/* Tells a slab of ops that `count` of its nodes have gone. */
+static inline void pg_slab_lost(pg_slab *slab, uint32_t count) {
+    slab->gone += count;
+    if (PG_UNLIKELY((char *)(pg_slab_nodes(slab) + slab->gone) == slab->bump)) pg_slab_of_ops_emptied(slab);
+}
+
 static inline void pg_heap_free(pg_node *node) {
     pg_slab *slab = pg_slab_of(node);
     node->mark = 0; /* no walk has reached what is not there */
@@ -106,8 +113,7 @@ static inline void pg_heap_free(pg_node *node) {
         return;
     }
     PG_POISON(node);
-    slab->gone++;
-    if (PG_UNLIKELY((char *)(pg_slab_nodes(slab) + slab->gone) == slab->bump)) pg_slab_of_ops_emptied(slab);
+    pg_slab_lost(slab, 1);
 }
 
 #endif

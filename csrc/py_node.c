@@ -168,7 +168,9 @@ static inline void drop(pg_node *parent) {
 #if defined(Py_REF_DEBUG) || defined(Py_TRACE_REFS)
     Py_DECREF(parent);
 #else
-    if (--parent->ob_base.ob_refcnt == 0) pending_push(parent);
+    if (--parent->ob_base.ob_refcnt > 0) return;
+    if (parent->flags & PG_COLLECTED) PyObject_GC_UnTrack(parent); /* what waits is not for the collector to see */
+    pending_push(parent);
 #endif
 }
 
@@ -211,30 +213,72 @@ static inline void drop_operands(pg_node *node) {
     if (mask & 4) drop(node->in[2].node);
 }
 
-static inline void node_destroy(pg_node *node) {
-    if (PG_UNLIKELY(node->flags & PG_COLLECTED)) {
+/* Any node, with everything that may hang on it. */
+static PG_NOINLINE void destroy(pg_node *node) {
+    if (node->flags & PG_COLLECTED) {
+        PyObject_GC_UnTrack(node);
         drop_operands(node);
         collected_free(node);
-        return;
+    } else {
+        drop_operands(node);
+        pg_heap_free(node);
     }
-    drop_operands(node);
-    pg_heap_free(node);
+}
+
+/* An operand's last reference may have been this one: then it is the next to go, or waits. */
+static inline pg_node *drop_plain(pg_node *parent, pg_node *next) {
+#if defined(Py_REF_DEBUG) || defined(Py_TRACE_REFS)
+    drop(parent);
+    return next;
+#else
+    if (--parent->ob_base.ob_refcnt > 0) return next;
+    if (!next) return parent;
+    pending_push(parent);
+    return next;
+#endif
+}
+
+/* Frees `node` and what waits. Nodes of ops with nothing special about them take the short way; how many have gone from
+ * a slab is counted here and told to the slab when the next node is from another, or may run code of the user's. */
+static void drain(pg_node *node) {
+    pg_slab *slab = NULL;
+    uint32_t gone = 0;
+    do {
+        unsigned flags = node->flags;
+        if (PG_UNLIKELY(flags & (PG_MANY | PG_NOTED | PG_COLLECTED | PG_AMONG_LEAVES))) {
+            if (gone) pg_slab_lost(slab, gone);
+            gone = 0;
+            destroy(node);
+            node = NULL;
+        } else {
+            pg_slab *its = pg_slab_of(node);
+            pg_node *next = NULL;
+            if (!(flags & PG_CONST0)) next = drop_plain(node->in[0].node, next);
+            if (!(flags & PG_CONST1)) next = drop_plain(node->in[1].node, next);
+            if (!(flags & PG_CONST2)) next = drop_plain(node->in[2].node, next);
+            if (its != slab && gone) {
+                pg_slab_lost(slab, gone);
+                gone = 0;
+            }
+            slab = its;
+            PG_PREFETCH(node - 8); /* older nodes are below, and go next */
+            gone++; /* its mark stays: no later walk has the same epoch */
+            PG_POISON(node);
+            node = next;
+        }
+        if (!node && pending) node = pending_pop();
+    } while (node);
+    if (gone) pg_slab_lost(slab, gone);
 }
 
 void pg_node_dealloc(PyObject *self) {
-    pg_node *node = (pg_node *)self;
-    if (PG_UNLIKELY(node->flags & PG_COLLECTED)) PyObject_GC_UnTrack(self);
     if (draining) {
-        pending_push(node);
+        if (((pg_node *)self)->flags & PG_COLLECTED) PyObject_GC_UnTrack(self);
+        pending_push((pg_node *)self);
         return;
     }
     draining = 1;
-    node_destroy(node);
-    while (pending) {
-        node = pending_pop();
-        if (PG_UNLIKELY(node->flags & PG_COLLECTED)) PyObject_GC_UnTrack(node);
-        node_destroy(node);
-    }
+    drain((pg_node *)self);
     draining = 0;
 }
 
@@ -249,11 +293,11 @@ static int bury(pg_node *node, PyObject *graveyard) {
 }
 
 int pg_node_release(pg_node *node, PyObject *graveyard) {
-    if (pg_is_leaf(node) || node->op == PG_OP_stand_in || (node->flags & PG_RELEASED)) return 0;
+    if (pg_is_leaf(node) || node->op == PG_OP_stand_in || node->op == PG_OP_released) return 0;
     if (graveyard && bury(node, graveyard) < 0) return -1;
     pg_many *many = node->flags & PG_MANY ? node->in[0].many : NULL;
     unsigned mask = pg_operand_mask(node);
-    node->flags = (uint8_t)((node->flags & ~PG_MANY) | PG_CONSTANTS | PG_RELEASED);
+    node->flags = (uint8_t)((node->flags & ~PG_MANY) | PG_CONSTANTS);
     node->seen = node->op; /* whose versions no longer matter */
     node->op = PG_OP_released;
     for (; mask; mask &= mask - 1) Py_DECREF(node->in[pg_lowest(mask)].node);

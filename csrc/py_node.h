@@ -39,15 +39,22 @@ typedef union {
  * `seen` is the sum of the operands' versions when the node was made, so that backward notices an operand whose data
  * were written since; `mark` is the epoch of the last walk that met the node. A leaf has no operands and keeps in
  * in[0] the node of its gradient and in in[1] (borrowed) its stand-in, after backward(create_graph=True). */
+typedef struct {
+    uint8_t op, flags, version, seen;
+    uint32_t mark;
+} pg_head;
+
 struct pg_node {
     PyObject_HEAD
     double data;
     double grad;
-    uint8_t op;
-    uint8_t flags;
-    uint8_t version;
-    uint8_t seen;
-    uint32_t mark;
+    union {
+        struct {
+            uint8_t op, flags, version, seen;
+            uint32_t mark;
+        };
+        pg_head head; /* the same, set as one */
+    };
     pg_operand in[PG_MAX_ARITY];
 };
 
@@ -68,7 +75,7 @@ enum {
     PG_CONSTANTS = PG_CONST0 | PG_CONST1 | PG_CONST2,
     PG_MANY = 32,          /* operands are in a block of their own */
     PG_NOTED = 64,         /* a leaf with a gradient node or stand-in; a stand-in; an op whose place is noted */
-    PG_RELEASED = 128      /* backward(retain_graph=False) has dropped its operands */
+    PG_AMONG_LEAVES = 128  /* lives in a slab of leaves */
 };
 
 /* The operands of an n-ary node. After operand[count] come count bytes: 1 where the operand is a node. */
@@ -131,7 +138,7 @@ size_t pg_collected_count(void);
 void pg_collected_clear_marks(void);
 uint64_t pg_position(const pg_node *node); /* in the order of creation; of an op's node, not of a leaf */
 
-/* Drops the operands of a node that stays: afterwards it is PG_RELEASED. With `graveyard` the references go to that
+/* Drops the operands of a node that stays: afterwards its op is PG_OP_released. With `graveyard` the references go to that
  * list instead, since a walk further out may still need what they hold. */
 int pg_node_release(pg_node *node, PyObject *graveyard);
 

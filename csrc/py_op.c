@@ -76,8 +76,11 @@ static PyObject *op_call(PyObject *callable, PyObject *const *args, size_t nargs
     pg_arg loaded[PG_MAX_ARITY] = {{NULL, 0.0}};
     if (PG_LIKELY(given == 1 && info->arity == 1 && !names)) {
         if (PG_LIKELY(PG_IS_VALUE(args[0]))) {
+            pg_node *node = (pg_node *)args[0];
+            double y = pg_forward(self->op, node->data, 0, 0);
+            if (pg_is_usual(node)) return pg_record_n(self->op, y, node);
             pg_load(args[0], &loaded[0]);
-            return pg_record1(self->op, pg_forward(self->op, loaded[0].data, 0, 0), loaded[0]);
+            return pg_record(self->op, y, loaded, 1);
         }
         if (PyFloat_CheckExact(args[0]))
             return PyFloat_FromDouble(pg_forward(self->op, PyFloat_AS_DOUBLE(args[0]), 0, 0));

@@ -12,7 +12,7 @@ enum { SIGNAL_PERIOD = 1 << 14 };
 
 Py_ssize_t pg_operand_count(const pg_node *node) {
     if (node->flags & PG_MANY) return node->in[0].many->count;
-    return node->flags & PG_RELEASED ? 0 : pg_arity[node->op]; /* a leaf has none */
+    return pg_arity[node->op]; /* none for a leaf, or a node that has been released */
 }
 
 pg_node *pg_operand_node(const pg_node *node, Py_ssize_t i) {
@@ -126,7 +126,7 @@ static inline int reach(pg_order *order, pg_node *node, int zero) {
 }
 
 static int reach_operands(pg_order *order, pg_node *node, int zero) {
-    if (node->flags & PG_RELEASED) return pg_released_error(node);
+    if (node->op == PG_OP_released) return pg_released_error(node);
     if (node->flags & PG_MANY) {
         pg_many *many = node->in[0].many;
         for (Py_ssize_t i = 0; i < many->count; i++)

@@ -27,7 +27,7 @@ int pg_load_slow(PyObject *object, pg_arg *arg) {
 pg_node *pg_leaf(double data, int requires_grad) {
     pg_node *node = pg_alloc_leaf();
     if (!node) return NULL;
-    pg_node_set(node, PG_OP_leaf, data, PG_CONSTANTS | (requires_grad ? PG_REQUIRES_GRAD : 0), 0);
+    pg_node_set(node, PG_OP_leaf, data, PG_AMONG_LEAVES | PG_CONSTANTS | (requires_grad ? PG_REQUIRES_GRAD : 0), 0);
     node->in[0].node = node->in[1].node = NULL;
     return node;
 }

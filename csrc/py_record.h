@@ -55,58 +55,53 @@ PyObject *pg_dot(PyObject *left, PyObject *right);
 static inline void pg_node_set(pg_node *node, int op, double y, unsigned flags, unsigned seen) {
     node->data = y;
     node->grad = 0.0;
-    node->op = (uint8_t)op;
-    node->flags = (uint8_t)flags;
-    node->version = 0;
-    node->seen = (uint8_t)seen;
-    node->mark = 0;
+    node->head = (pg_head){(uint8_t)op, (uint8_t)flags, 0, (uint8_t)seen, 0};
 }
 
-static inline PyObject *pg_record1(int op, double y, pg_arg a) {
-    if (PG_UNLIKELY(pg_unusual || !a.node || (a.node->flags & PG_COLLECTED))) return pg_record(op, y, &a, 1);
+/* ---- the fast way, for what is neither frozen nor collected, while nothing is unusual ---- */
+
+static inline int pg_is_usual(const pg_node *node) {
+    return PG_LIKELY((node->flags & (PG_REQUIRES_GRAD | PG_COLLECTED)) == PG_REQUIRES_GRAD && !pg_unusual);
+}
+
+static inline pg_node *pg_take(pg_node *node) {
+    Py_INCREF(node);
+    return node;
+}
+
+static inline PyObject *pg_record_n(int op, double y, pg_node *a) {
     pg_node *node = pg_alloc_op();
     if (PG_UNLIKELY(!node)) return NULL;
-    pg_node_set(node, op, y, PG_REQUIRES_GRAD | PG_CONST1 | PG_CONST2, a.node->version);
-    Py_INCREF(a.node);
-    node->in[0].node = a.node;
+    pg_node_set(node, op, y, PG_REQUIRES_GRAD | PG_CONST1 | PG_CONST2, a->version);
+    node->in[0].node = pg_take(a);
     return (PyObject *)node;
 }
 
-static inline PyObject *pg_record2(int op, double y, pg_arg a, pg_arg b) {
-    unsigned flags = PG_REQUIRES_GRAD | PG_CONST2, seen = 0, parents = 0;
-    if (PG_UNLIKELY(pg_unusual)) goto general;
-    if (a.node) {
-        parents = a.node->flags;
-        seen = a.node->version;
-    } else {
-        flags |= PG_CONST0;
-    }
-    if (b.node) {
-        parents |= b.node->flags;
-        seen += b.node->version;
-    } else {
-        flags |= PG_CONST1;
-    }
-    if (PG_UNLIKELY((parents & (PG_REQUIRES_GRAD | PG_COLLECTED)) != PG_REQUIRES_GRAD)) goto general;
+static inline PyObject *pg_record_nn(int op, double y, pg_node *a, pg_node *b) {
     pg_node *node = pg_alloc_op();
     if (PG_UNLIKELY(!node)) return NULL;
-    pg_node_set(node, op, y, flags, seen);
-    if (a.node) {
-        Py_INCREF(a.node);
-        node->in[0].node = a.node;
-    } else {
-        node->in[0].constant = a.data;
-    }
-    if (b.node) {
-        Py_INCREF(b.node);
-        node->in[1].node = b.node;
-    } else {
-        node->in[1].constant = b.data;
-    }
+    pg_node_set(node, op, y, PG_REQUIRES_GRAD | PG_CONST2, (unsigned)a->version + b->version);
+    node->in[0].node = pg_take(a);
+    node->in[1].node = pg_take(b);
     return (PyObject *)node;
-general:;
-    pg_arg args[2] = {a, b};
-    return pg_record(op, y, args, 2);
+}
+
+static inline PyObject *pg_record_nc(int op, double y, pg_node *a, double b) {
+    pg_node *node = pg_alloc_op();
+    if (PG_UNLIKELY(!node)) return NULL;
+    pg_node_set(node, op, y, PG_REQUIRES_GRAD | PG_CONST1 | PG_CONST2, a->version);
+    node->in[0].node = pg_take(a);
+    node->in[1].constant = b;
+    return (PyObject *)node;
+}
+
+static inline PyObject *pg_record_cn(int op, double y, double a, pg_node *b) {
+    pg_node *node = pg_alloc_op();
+    if (PG_UNLIKELY(!node)) return NULL;
+    pg_node_set(node, op, y, PG_REQUIRES_GRAD | PG_CONST0 | PG_CONST2, b->version);
+    node->in[0].constant = a;
+    node->in[1].node = pg_take(b);
+    return (PyObject *)node;
 }
 
 #endif

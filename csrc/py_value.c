@@ -25,40 +25,63 @@
         }                                                     \
     } while (0)
 
-#define BINARY_SLOT(name, value)                                        \
-    static PyObject *value_##name(PyObject *left, PyObject *right) {    \
-        pg_arg a, b;                                                    \
-        LOAD(left, a);                                                  \
-        LOAD(right, b);                                                 \
-        return pg_record2(PG_OP_##name, value, a, b);                   \
+/* Whatever the operands are. Not in line, so that the fast ways save no registers for it. */
+static PG_NOINLINE PyObject *binary(int op, PyObject *left, PyObject *right) {
+    pg_arg args[2];
+    LOAD(left, args[0]);
+    LOAD(right, args[1]);
+    return pg_record(op, pg_forward(op, args[0].data, args[1].data, 0), args, 2);
+}
+
+#define BINARY_SLOT(name, value)                                                                    \
+    static PyObject *value_##name(PyObject *left, PyObject *right) {                                \
+        pg_node *p = (pg_node *)left, *q = (pg_node *)right;                                        \
+        if (PG_LIKELY(PG_IS_VALUE(left))) {                                                         \
+            if (PG_LIKELY(PG_IS_VALUE(right))) {                                                    \
+                double a = p->data, b = q->data;                                                    \
+                if (pg_is_usual(p) && pg_is_usual(q)) return pg_record_nn(PG_OP_##name, value, p, q); \
+            } else if (PG_LIKELY(PyFloat_CheckExact(right))) {                                      \
+                double a = p->data, b = PyFloat_AS_DOUBLE(right);                                   \
+                if (pg_is_usual(p)) return pg_record_nc(PG_OP_##name, value, p, b);                 \
+            }                                                                                       \
+        } else if (PG_LIKELY(PyFloat_CheckExact(left))) {                                           \
+            double a = PyFloat_AS_DOUBLE(left), b = q->data;                                        \
+            if (pg_is_usual(q)) return pg_record_cn(PG_OP_##name, value, a, q);                     \
+        }                                                                                           \
+        return binary(PG_OP_##name, left, right);                                                   \
     }
 
-BINARY_SLOT(add, a.data + b.data)
-BINARY_SLOT(sub, a.data - b.data)
-BINARY_SLOT(mul, a.data * b.data)
-BINARY_SLOT(div, a.data / b.data)
-BINARY_SLOT(floordiv, pg_floordiv(a.data, b.data))
-BINARY_SLOT(mod, pg_mod(a.data, b.data))
+BINARY_SLOT(add, a + b)
+BINARY_SLOT(sub, a - b)
+BINARY_SLOT(mul, a * b)
+BINARY_SLOT(div, a / b)
+
+static PyObject *value_floordiv(PyObject *left, PyObject *right) { return binary(PG_OP_floordiv, left, right); }
+static PyObject *value_mod(PyObject *left, PyObject *right) { return binary(PG_OP_mod, left, right); }
 
 static PyObject *value_pow(PyObject *base, PyObject *exponent, PyObject *modulus) {
     if (modulus != Py_None)
         return PyErr_Format(PyExc_TypeError, "pow: a Value takes no modulus, found %R", modulus);
-    pg_arg a, b;
-    LOAD(base, a);
-    LOAD(exponent, b);
-    return pg_record2(PG_OP_pow, pg_power_inline(a.data, b.data), a, b);
+    if (PG_IS_VALUE(base) && PyLong_CheckExact(exponent) && pg_is_usual((pg_node *)base)) {
+        double a = ((pg_node *)base)->data, b = PyLong_AsDouble(exponent);
+        if (b == -1.0 && PyErr_Occurred()) return NULL;
+        return pg_record_nc(PG_OP_pow, pg_power_inline(a, b), (pg_node *)base, b);
+    }
+    return binary(PG_OP_pow, base, exponent);
 }
 
-#define UNARY_SLOT(name, value)                            \
-    static PyObject *value_##name(PyObject *self) {        \
-        pg_arg a;                                          \
-        LOAD(self, a);                                     \
-        return pg_record1(PG_OP_##name, value, a);         \
+#define UNARY_SLOT(name, value)                                                                 \
+    static PyObject *value_##name(PyObject *self) {                                             \
+        pg_node *node = (pg_node *)self;                                                        \
+        double a = node->data;                                                                  \
+        if (pg_is_usual(node)) return pg_record_n(PG_OP_##name, value, node);                   \
+        pg_arg arg = {node->flags & PG_REQUIRES_GRAD ? node : NULL, a};                         \
+        return pg_record(PG_OP_##name, value, &arg, 1);                                         \
     }
 
-UNARY_SLOT(neg, -a.data)
-UNARY_SLOT(pos, a.data)
-UNARY_SLOT(abs, fabs(a.data))
+UNARY_SLOT(neg, -a)
+UNARY_SLOT(pos, a)
+UNARY_SLOT(abs, fabs(a))
 
 static PyObject *value_divmod(PyObject *left, PyObject *right) {
     PyObject *quotient = value_floordiv(left, right);

@@ -5,8 +5,11 @@ The node, its arithmetic and its walks are C (csrc); here they are given Python 
 """
 
 from cpython.object cimport PyObject
+from cpython.float cimport PyFloat_CheckExact
 from cpython.mem cimport PyMem_Free, PyMem_Malloc
-from cpython.ref cimport Py_INCREF
+from cpython.ref cimport Py_DECREF, Py_INCREF
+
+from numpy import ndarray
 
 include "_core_c.pxi"          # declarations of csrc
 include "_core_table.pxi"      # the op table as Python objects

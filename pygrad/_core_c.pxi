@@ -21,7 +21,7 @@ cdef extern from "ops.h":
     pg_op_info pg_ops[]
     const pg_op_alias pg_op_aliases[]
     const int pg_op_alias_count
-    int PG_OP_leaf, PG_OP_TABLE_END, PG_OP_sum, PG_OP_dot, PG_OP_closure, PG_OP_custom, PG_OP_stand_in, PG_OP_COUNT
+    int PG_OP_leaf, PG_OP_TABLE_END, PG_OP_sum, PG_OP_dot, PG_OP_closure, PG_OP_custom, PG_OP_released, PG_OP_stand_in, PG_OP_COUNT
     int pg_op_find(const char *name)
 
 cdef extern from "scalar.h":
@@ -55,7 +55,7 @@ cdef extern from "py_node.h":
     size_t pg_writes
     void pg_enter_anomaly()
     void pg_leave_anomaly()
-    int PG_REQUIRES_GRAD, PG_RELEASED, PG_MANY
+    int PG_REQUIRES_GRAD, PG_MANY
     bint PG_IS_VALUE(object)
     PyTypeObject pg_value_type
 

@@ -1,7 +1,6 @@
 # _core_copy.pxi: copies and pickles of graphs. Nothing here recurses: a graph is sorted, then written out or made anew.
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
-from cpython.ref cimport Py_DECREF
 from libc.string cimport memcpy, memset
 
 
@@ -101,7 +100,7 @@ def copy_node(value):
     """copy.copy(value): a new node with the same number, gradient, op and parents."""
     from pygrad.value import copied_closure
     cdef pg_node *node = <pg_node *><PyObject *>value
-    if node.flags & PG_RELEASED:
+    if node.op == PG_OP_released:
         raise_released("copy")
     copy = copied(node, list(pg_value_operands(value)))
     if node.op == PG_OP_closure and closure_of(node) is not None:
@@ -223,7 +222,7 @@ def reduce_graph(value):
     cdef long long place = 0
     cdef pg_node *node = <pg_node *><PyObject *>value
     collect_bundles()
-    if node.flags & PG_RELEASED:
+    if node.op == PG_OP_released:
         raise_released("pickle")
     number = bundle_holding(node, &place)
     if number >= 0:

@@ -63,6 +63,29 @@ def gradients(root, list targets, grad=1.0, bint others=True):
         PyMem_Free(nodes)
 
 
+def lift_flat(sequence):
+    """New Values for a list, tuple or vector of nothing but floats, as a list or tuple; None for anything else."""
+    cdef list items
+    cdef object item
+    kind = type(sequence)
+    if kind is list:
+        items = sequence
+    elif kind is tuple:
+        items = list(sequence)
+    elif kind is ndarray and sequence.ndim == 1 and sequence.dtype == float:
+        items = sequence.tolist()
+    else:
+        return None
+    cdef list values = []
+    for item in items:
+        if not PyFloat_CheckExact(item):
+            return None
+        value = <object><PyObject *>pg_leaf(item, 1)
+        Py_DECREF(value)  # pg_leaf gave a new reference
+        values.append(value)
+    return tuple(values) if kind is tuple else values
+
+
 def gradients_graph(root, list targets, grad=1.0):
     """The same as nodes, to be differentiated again; a float where a gradient is constant."""
     if not PG_IS_VALUE(root):

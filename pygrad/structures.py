@@ -62,27 +62,36 @@ def map_structure(
     {'a': [2.0, 4.0], 'b': (6.0, 'text')}
     """
 
-    def mapped(item: Any) -> Any:
-        return map_structure(function, item, other, array)
+    def mapped(x: Any) -> Any:
+        kind = type(x)
+        if kind is float or kind is Value:  # the common kinds first
+            return function(x)
+        if kind is list:
+            return [mapped(item) for item in x]
+        if kind is tuple:
+            return tuple([mapped(item) for item in x])
+        if is_number(x):
+            return function(x)
+        if isinstance(x, tuple) and hasattr(x, "_fields"):
+            return kind(*(mapped(item) for item in x))
+        if isinstance(x, (list, tuple)):
+            return kind(mapped(item) for item in x)
+        if isinstance(x, dict):
+            return _map_dict(mapped, x)
+        if dataclasses.is_dataclass(x) and not isinstance(x, type):
+            return _map_dataclass(mapped, x)
+        return array(x, mapped) if is_array(x) else other(x)
 
-    if is_number(x):
-        return function(x)
-    if isinstance(x, tuple) and hasattr(x, "_fields"):
-        return type(x)(*(mapped(item) for item in x))
-    if isinstance(x, (list, tuple)):
-        return type(x)(mapped(item) for item in x)
-    if isinstance(x, dict):
-        if type(x) is dict:
-            return {key: mapped(item) for key, item in x.items()}
-        made = copy.copy(x)  # a subclass keeps what else it knows, such as the factory of a defaultdict
-        for key, item in x.items():
-            made[key] = mapped(item)
-        return made
-    if dataclasses.is_dataclass(x) and not isinstance(x, type):
-        return _map_dataclass(mapped, x)
-    if is_array(x):
-        return array(x, mapped)
-    return other(x)
+    return mapped(x)
+
+
+def _map_dict(mapped: Callable[[Any], Any], x: dict[Any, Any]) -> dict[Any, Any]:
+    if type(x) is dict:
+        return {key: mapped(item) for key, item in x.items()}
+    made = copy.copy(x)  # a subclass keeps what else it knows, such as the factory of a defaultdict
+    for key, item in x.items():
+        made[key] = mapped(item)
+    return made
 
 
 def _map_dataclass(mapped: Callable[[Any], Any], x: Any) -> Any:

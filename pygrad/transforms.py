@@ -43,19 +43,21 @@ class Run:
         self.given = [args[n] for n in self.positions]
         self.inputs: list[Any] = []
         self.met_other = False
+        self.flat: Any = None  # the type of the last argument that is a plain sequence of floats
         self.nested = False
         self.graph = False
         self.outside = _core.is_grad_enabled()
         call = list(args)
         _core.enter_trace()
+        _core.set_no_grad(False)
         try:
-            with enable_grad():
-                for position in self.positions:
-                    call[position] = self._lift(args[position])
-                if self.all and self.met_other and not self.inputs:
-                    raise TypeError(f"{name}: found no number to differentiate in the arguments {_shown(tuple(args))}")
-                out = f(*call, **kwargs)
+            for position in self.positions:
+                call[position] = self._lift(args[position])
+            if self.all and self.met_other and not self.inputs:
+                raise TypeError(f"{name}: found no number to differentiate in the arguments {_shown(tuple(args))}")
+            out = f(*call, **kwargs)
         finally:
+            _core.set_no_grad(not self.outside)
             _core.leave_trace()
         self.aux = None
         if has_aux:
@@ -82,6 +84,11 @@ class Run:
 
     def _lift(self, arg: Any) -> Any:
         """An argument with its numbers as fresh Values; an array, with as_values, as nested lists of them."""
+        values = _core.lift_flat(arg) if self.as_values or type(arg) is not np.ndarray else None
+        if values:
+            self.flat = type(arg)
+            self.inputs += values
+            return values
         before, met, self.met_other = len(self.inputs), self.met_other, False
         lifted = map_structure(self._lift_number, arg, self._lift_other, self._lift_array)
         if self.met_other and len(self.inputs) == before and not self.all:
@@ -117,13 +124,19 @@ class Run:
 
     def shape(self, gradients: Sequence[Any]) -> Any:
         """Gradients, one an input, in the structure of the arguments: of one argument itself, of several a tuple."""
+        if self.single and self.flat and not self.graph:
+            return np.array(gradients) if self.flat is np.ndarray else self.flat(gradients)
         numbers = iter(gradients)
         shaped = [refill(arg, numbers, lambda leaf: None) for arg in self.given]
         return shaped[0] if self.single else tuple(shaped)
 
     def result(self, out: Any, graph: bool) -> Any:
         """What came out, as floats unless it depends on something outside."""
-        if graph or not any(isinstance(v, Value) for v in flatten(out)):
+        if graph or type(out) is float:
+            return out
+        if type(out) is Value:
+            return out.data
+        if not any(isinstance(v, Value) for v in flatten(out)):
             return out
         return map_structure(lambda v: v.data if isinstance(v, Value) else v, out)
 
