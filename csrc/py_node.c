@@ -253,9 +253,10 @@ static void drain(pg_node *node) {
         } else {
             pg_slab *its = pg_slab_of(node);
             pg_node *next = NULL;
-            if (!(flags & PG_CONST0)) next = drop_plain(node->in[0].node, next);
-            if (!(flags & PG_CONST1)) next = drop_plain(node->in[1].node, next);
+            /* The last operand first: it is the youngest, so the way goes down through memory. */
             if (!(flags & PG_CONST2)) next = drop_plain(node->in[2].node, next);
+            if (!(flags & PG_CONST1)) next = drop_plain(node->in[1].node, next);
+            if (!(flags & PG_CONST0)) next = drop_plain(node->in[0].node, next);
             if (its != slab && gone) {
                 pg_slab_lost(slab, gone);
                 gone = 0;

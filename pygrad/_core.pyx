@@ -5,7 +5,6 @@ The node, its arithmetic and its walks are C (csrc); here they are given Python 
 """
 
 from cpython.object cimport PyObject
-from cpython.float cimport PyFloat_CheckExact
 from cpython.mem cimport PyMem_Free, PyMem_Malloc
 from cpython.ref cimport Py_DECREF, Py_INCREF
 

@@ -89,9 +89,10 @@ cdef extern from "py_order.h":
     double pg_operand_data(const pg_node *node, Py_ssize_t i)
     void pg_epoch_set(uint32_t epoch)
 
-cdef extern from "py_graph.h":
-    int pg_gradients(pg_node *root, double grad, pg_node **targets, size_t count, double *gradients,
-                     int *foreign) except -1
+cdef extern from "py_bulk.h":
+    object pg_lift_floats(list numbers)
+    object pg_gradients_list(object root, list targets, double grad, int others)
+    pg_node **pg_nodes_of(list values) except NULL
 
 cdef extern from "py_gradient.h":
     object pg_tangents(list outputs, pg_node **targets, size_t count, list directions, int graph)

@@ -27,70 +27,32 @@ def dot(left, right):
     return pg_dot(left, right)
 
 
-cdef pg_node **targets_of(list targets) except NULL:
-    """The targets as an array of borrowed pointers, to be freed by the caller."""
-    cdef pg_node **nodes = <pg_node **>PyMem_Malloc((len(targets) + 1) * sizeof(pg_node *))
-    if nodes == NULL:
-        raise MemoryError()
-    for i, target in enumerate(targets):
-        if not PG_IS_VALUE(target):
-            PyMem_Free(nodes)
-            raise TypeError(f"gradients: targets must be Values, found {target!r}")
-        nodes[i] = <pg_node *><PyObject *>target
-    return nodes
-
-
-def gradients(root, list targets, grad=1.0, bint others=True):
+def gradients(root, list targets, double grad=1.0, bint others=True):
     """The gradients of `root` with respect to `targets` times `grad`, as floats; no other leaf's .grad is touched.
 
     Without `others`, None where `root` was computed from other leaves too.
     """
-    if not PG_IS_VALUE(root):
-        return [0.0] * len(targets)
-    cdef Py_ssize_t count = len(targets)
-    cdef pg_node **nodes = targets_of(targets)
-    cdef double *result = <double *>PyMem_Malloc((count + 1) * sizeof(double))
-    cdef int foreign = 0
-    try:
-        if result == NULL:
-            raise MemoryError()
-        pg_gradients(<pg_node *><PyObject *>root, grad, nodes, count, result, &foreign)
-        if foreign and not others:
-            return None
-        return [result[i] for i in range(count)]
-    finally:
-        PyMem_Free(result)
-        PyMem_Free(nodes)
+    return pg_gradients_list(root, targets, grad, others)
 
 
 def lift_flat(sequence):
     """New Values for a list, tuple or vector of nothing but floats, as a list or tuple; None for anything else."""
-    cdef list items
-    cdef object item
     kind = type(sequence)
     if kind is list:
-        items = sequence
-    elif kind is tuple:
-        items = list(sequence)
-    elif kind is ndarray and sequence.ndim == 1 and sequence.dtype == float:
-        items = sequence.tolist()
-    else:
-        return None
-    cdef list values = []
-    for item in items:
-        if not PyFloat_CheckExact(item):
-            return None
-        value = <object><PyObject *>pg_leaf(item, 1)
-        Py_DECREF(value)  # pg_leaf gave a new reference
-        values.append(value)
-    return tuple(values) if kind is tuple else values
+        return pg_lift_floats(sequence)
+    if kind is tuple:
+        values = pg_lift_floats(list(sequence))
+        return None if values is None else tuple(values)
+    if kind is ndarray and sequence.ndim == 1 and sequence.dtype == float:
+        return pg_lift_floats(sequence.tolist())
+    return None
 
 
 def gradients_graph(root, list targets, grad=1.0):
     """The same as nodes, to be differentiated again; a float where a gradient is constant."""
     if not PG_IS_VALUE(root):
         return [0.0] * len(targets)
-    cdef pg_node **nodes = targets_of(targets)
+    cdef pg_node **nodes = pg_nodes_of(targets)
     try:
         return pg_gradients_graph(<pg_node *><PyObject *>root, grad if PG_IS_VALUE(grad) else float(grad), nodes,
                                   len(targets))
@@ -129,7 +91,7 @@ def has_other_leaves(root, list targets):
     if not PG_IS_VALUE(root):
         return False
     cdef pg_order order
-    cdef pg_node **nodes = targets_of(targets)
+    cdef pg_node **nodes = pg_nodes_of(targets)
     try:
         try:
             pg_order_make(&order, <pg_node *><PyObject *>root, nodes, len(targets), 0)
@@ -143,7 +105,7 @@ def has_other_leaves(root, list targets):
 def tangents(list outputs, list targets, list directions, bint graph):
     """Forward mode: the derivative of each output along `directions`, one a target. With `graph`, as nodes."""
     cdef Py_ssize_t count = len(targets)
-    cdef pg_node **nodes = targets_of(targets)
+    cdef pg_node **nodes = pg_nodes_of(targets)
     try:
         return pg_tangents(outputs, nodes, count, directions, graph)
     finally:

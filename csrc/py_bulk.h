@@ -1,0 +1,17 @@
+/* py_bulk.h: what the transforms do to many Values at once. Owns no mechanism: it is loops over py_record and py_graph. */
+#ifndef PG_PY_BULK_H
+#define PG_PY_BULK_H
+
+#include "py_node.h"
+
+/* A list of new leaves for a list of nothing but floats; None for any other list. */
+PyObject *pg_lift_floats(PyObject *numbers);
+
+/* List of the gradients of `root` with respect to a list of Values, as floats. None where `root` was computed from other
+ * leaves too and `others` is 0. */
+PyObject *pg_gradients_list(PyObject *root, PyObject *targets, double grad, int others);
+
+/* The nodes of a list of Values, borrowed, to be freed by PyMem_Free; NULL with TypeError for anything else in it. */
+pg_node **pg_nodes_of(PyObject *values);
+
+#endif
