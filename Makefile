@@ -12,7 +12,7 @@ test:             ## everything, as CI runs it
 quick:            ## the tests that take less than a minute together
 	$(PYTHON) -m pytest tests/test_graph.py tests/test_table.py tests/test_transforms.py tests/test_cases.py
 
-asan:             ## the tests under the address and undefined-behaviour sanitizers
+asan:             ## the tests under the address and undefined-behaviour sanitizers; for Linux and gcc
 	rm -rf build/asan
 	PYGRAD_SANITIZE=1 $(PYTHON) -m pip install --no-build-isolation --no-deps --target build/asan .
 	LD_PRELOAD="$$(cc -print-file-name=libasan.so) $$(cc -print-file-name=libubsan.so)" \

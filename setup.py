@@ -1,7 +1,7 @@
 """The extension: its sources and flags. Everything else is in pyproject.toml.
 
 PYGRAD_DEBUG=1      -O0 -g
-PYGRAD_SANITIZE=1   address and undefined-behaviour sanitizers, every node an allocation of its own
+PYGRAD_SANITIZE=1   address and undefined-behaviour sanitizers; the heap poisons freed nodes
 PYGRAD_COVERAGE=1   gcov counters
 PYGRAD_WERROR=1     warnings in csrc are errors (as in CI)
 """

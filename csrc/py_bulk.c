@@ -6,9 +6,11 @@
 
 PyObject *pg_lift_floats(PyObject *numbers) {
     Py_ssize_t count = PyList_GET_SIZE(numbers);
-    for (Py_ssize_t i = 0; i < count; i++)
-        if (!PyFloat_CheckExact(PyList_GET_ITEM(numbers, i))) Py_RETURN_NONE;
-    PyObject *leaves = PyList_New(count);
+    PyObject *leaves = PyList_New(count); /* which may collect garbage, and run code of the user's: look again */
+    if (count != PyList_GET_SIZE(numbers)) Py_CLEAR(leaves);
+    for (Py_ssize_t i = 0; i < count && leaves; i++)
+        if (!PyFloat_CheckExact(PyList_GET_ITEM(numbers, i))) Py_CLEAR(leaves);
+    if (!leaves && !PyErr_Occurred()) Py_RETURN_NONE;
     for (Py_ssize_t i = 0; i < count && leaves; i++) {
         pg_node *leaf = pg_leaf(PyFloat_AS_DOUBLE(PyList_GET_ITEM(numbers, i)), 1);
         if (!leaf) Py_CLEAR(leaves);

@@ -20,15 +20,17 @@
 #include "py_record.h"
 #include "scalar.h"
 
-enum { SIGNAL_PERIOD = 1 << 14, PREFETCH_AHEAD = 8 };
+enum { PREFETCH_AHEAD = 8 };
 
 int pg_check_fresh(const pg_node *node) {
-    unsigned saved = pg_saved[node->op], seen = 0;
+    unsigned saved = pg_saved[node->op];
+    uint64_t seen = 0;
     for (Py_ssize_t i = 0; i < pg_operand_count(node); i++) {
         pg_node *operand = pg_operand_node(node, i);
         if (operand) seen += operand->version;
     }
-    int operands = (uint8_t)seen != node->seen && (saved & (PG_SAVES_A | PG_SAVES_B | PG_SAVES_C));
+    int written = node->flags & PG_MANY ? seen != node->in[0].many->seen : (uint8_t)seen != node->seen;
+    int operands = written && (saved & (PG_SAVES_A | PG_SAVES_B | PG_SAVES_C));
     int value = node->version && (saved & PG_SAVES_Y);
     if (!operands && !value) return 0;
     PyObject *label = pg_op_label(node);
@@ -58,32 +60,42 @@ static int step_closure(pg_node *node) {
     PyObject *result = PyObject_CallNoArgs(closure);
     Py_DECREF(closure);
     Py_XDECREF(result);
-    return result ? 0 : -1;
+    if (!result) return -1;
+    return node->op == PG_OP_released ? pg_released_error(node) : 0;
 }
 
-/* An op of the user's: closure.gradients(g, y, operands) gives a float, or None for zero, an operand. */
-static int step_custom(pg_node *node) {
-    pg_many *many = node->in[0].many;
-    PyObject *operands = PyTuple_New(many->count), *result = NULL;
-    int failed = -1;
-    for (Py_ssize_t i = 0; operands && i < many->count; i++) {
+static PyObject *numbers_of_operands(const pg_node *node) {
+    Py_ssize_t count = pg_operand_count(node);
+    PyObject *numbers = PyTuple_New(count);
+    for (Py_ssize_t i = 0; numbers && i < count; i++) {
         PyObject *number = PyFloat_FromDouble(pg_operand_data(node, i));
-        if (!number) Py_CLEAR(operands);
-        else PyTuple_SET_ITEM(operands, i, number);
+        if (!number) Py_CLEAR(numbers);
+        else PyTuple_SET_ITEM(numbers, i, number);
     }
-    if (operands) result = PyObject_CallMethod(many->closure, "gradients", "ddO", node->grad, node->data, operands);
-    if (!result || !(node->flags & PG_MANY)) goto done;
-    for (Py_ssize_t i = 0; i < many->count; i++) {
-        if (!pg_many_is_node(many)[i]) continue;
-        double contribution = PyFloat_AsDouble(PyTuple_GET_ITEM(result, i));
-        if (contribution == -1.0 && PyErr_Occurred()) goto done;
-        many->operand[i].node->grad += contribution;
+    return numbers;
+}
+
+/* An op of the user's: closure.gradients(g, y, operands) gives a tuple with a float an operand. */
+static int step_custom(pg_node *node) {
+    PyObject *operands = numbers_of_operands(node), *closure = node->in[0].many->closure, *result = NULL;
+    Py_INCREF(closure);
+    if (operands) result = PyObject_CallMethod(closure, "gradients", "ddO", node->grad, node->data, operands);
+    Py_DECREF(closure);
+    int failed = !result;
+    if (!failed && node->op == PG_OP_released) failed = pg_released_error(node);
+    if (!failed && !(PyTuple_Check(result) && PyTuple_GET_SIZE(result) == pg_operand_count(node))) {
+        PyErr_SetString(PyExc_TypeError, "gradients of a custom op must give a tuple with a float an operand");
+        failed = -1;
     }
-    failed = 0;
-done:
+    for (Py_ssize_t i = 0; !failed && i < pg_operand_count(node); i++) {
+        pg_node *operand = pg_operand_node(node, i);
+        double contribution = operand ? PyFloat_AsDouble(PyTuple_GET_ITEM(result, i)) : 0.0;
+        if (contribution == -1.0 && PyErr_Occurred()) failed = -1;
+        else if (operand) operand->grad += contribution;
+    }
     Py_XDECREF(operands);
     Py_XDECREF(result);
-    return failed;
+    return failed ? -1 : 0;
 }
 
 /* One node's contributions, in the order of its operands. */
@@ -128,12 +140,7 @@ static int step_watched(pg_node *node) {
     }
     if (bad < 0) return 0;
     PyObject *place = pg_place_of(node);
-    PyObject *operands = PyTuple_New(count);
-    for (Py_ssize_t i = 0; operands && i < count; i++) {
-        PyObject *number = PyFloat_FromDouble(pg_operand_data(node, i));
-        if (!number) Py_CLEAR(operands);
-        else PyTuple_SET_ITEM(operands, i, number);
-    }
+    PyObject *operands = numbers_of_operands(node);
     if (operands && !PyErr_Occurred()) {
         double found = bad < count ? pg_operand_node(node, bad)->grad : node->grad;
         PyObject *label = pg_op_label(node);
@@ -147,15 +154,16 @@ static int step_watched(pg_node *node) {
 }
 
 /* The error under way gets a note that says how far backward came: leaves are updated in part. */
-static void note_partial(size_t done) {
+static void note_partial(size_t done, int released) {
     PyObject *type, *value, *trace;
+    if (!PyErr_Occurred()) return;
     PyErr_Fetch(&type, &value, &trace);
     PyErr_NormalizeException(&type, &value, &trace);
     PyObject *note = PyUnicode_FromFormat(
         "pygrad: backward stopped after %zu node(s); .grad of leaves holds part of the gradient (zero it before trying "
-        "again), the graph is whole", done);
-    PyObject *notes = note ? PyObject_GetAttrString(value, "__notes__") : NULL;
-    if (note && !notes) {
+        "again), the graph %s", done, released ? "has been released so far" : "is whole");
+    PyObject *notes = note && value ? PyObject_GetAttrString(value, "__notes__") : NULL;
+    if (note && value && !notes) {
         PyErr_Clear();
         notes = PyList_New(0);
         if (notes && PyObject_SetAttrString(value, "__notes__", notes) < 0) Py_CLEAR(notes);
@@ -169,25 +177,6 @@ static void note_partial(size_t done) {
 
 /* ---- the walk down a list ---- */
 
-/* Walks under way, of any thread; while there is more than one, what is released goes to the graveyard, since the
- * other walk's order borrows it. */
-static int walks;
-static PyObject *graveyard;
-
-int pg_walk_enter(void) {
-    if (walks > 0 && !graveyard && !(graveyard = PyList_New(0))) return -1;
-    walks++;
-    return 0;
-}
-
-void pg_walk_leave(void) {
-    if (--walks > 0 || !graveyard) return;
-    PyObject *type, *value, *trace; /* what dies here may run code of the user's */
-    PyErr_Fetch(&type, &value, &trace);
-    Py_CLEAR(graveyard);
-    PyErr_Restore(type, value, trace);
-}
-
 static int step_listed(pg_order *order, size_t i) {
     if (PG_LIKELY(i >= PREFETCH_AHEAD)) PG_PREFETCH(order->nodes[i - PREFETCH_AHEAD]);
     if (PG_UNLIKELY(pg_thread.anomaly)) {
@@ -195,12 +184,12 @@ static int step_listed(pg_order *order, size_t i) {
     } else if (step(order->nodes[i]) < 0) {
         return -1;
     }
-    return PG_UNLIKELY((i & (SIGNAL_PERIOD - 1)) == SIGNAL_PERIOD - 1) ? PyErr_CheckSignals() : 0;
+    return PG_UNLIKELY((i & PG_SIGNAL_MASK) == PG_SIGNAL_MASK) ? PyErr_CheckSignals() : 0;
 }
 
 static int walk(pg_order *order) {
     for (size_t i = order->count; i-- > 0;)
-        if (step_listed(order, i) < 0) return note_partial(order->count - i - 1), -1;
+        if (step_listed(order, i) < 0) return note_partial(order->count - i - 1, 0), -1;
     return 0;
 }
 
@@ -212,8 +201,8 @@ static int walk_releasing(pg_order *order) {
         pg_node *node = order->nodes[i];
         if (!failed) {
             failed = step_listed(order, i) < 0;
-            if (failed) note_partial(order->count - i - 1);
-            else failed = pg_node_release(node, walks > 1 ? graveyard : NULL) < 0;
+            if (failed) note_partial(order->count - i - 1, 1);
+            else failed = pg_node_release(node, pg_graveyard()) < 0;
         }
         Py_DECREF(node);
     }
@@ -233,7 +222,7 @@ static int walk_pruned(pg_order *order) {
             if (operand) others[k] = operand->grad;
         }
         int failed = step_listed(order, i);
-        for (Py_ssize_t k = count; k-- > 0;) { /* backwards: the first sight of an operand holds its old gradient */
+        for (Py_ssize_t k = node->op == PG_OP_released ? 0 : count; k-- > 0;) { /* backwards: the first sight of an operand holds its old gradient */
             pg_node *operand = pg_operand_node(node, k);
             if (operand && !pg_is_needed(order, operand)) operand->grad = others[k];
         }
@@ -248,9 +237,7 @@ static int walk_pruned(pg_order *order) {
 /* Note [Scan]. `mark` says that a node has been reached in this walk; until then its gradient counts as 0.0. A leaf's
  * counts as it is, and a leaf is never stepped on. The slab of what is reached is marked too, so that slabs with nothing
  * in them are passed over. None of this branches: whether an operand is met for the first time follows no pattern that
- * a processor could learn. No code of the user's runs here but signal handlers; a backward in one of those would write
- * over marks and gradients, so while pg_scanning it walks a list, and puts back what it found (py_order.c). */
-int pg_scanning;
+ * a processor could learn. No code of the user's runs here but signal handlers: see Note [Walks] in py_order.h. */
 
 typedef struct {
     uint32_t epoch;
@@ -300,7 +287,7 @@ static PG_NOINLINE int scan_step(pg_node *node, scan *state) {
 static inline int scan_down(pg_node *root, uint32_t epoch, const int targets_only, size_t *done) {
     pg_slab *slab = pg_slab_of(root);
     pg_node *node = root, *first = pg_slab_nodes(slab);
-    size_t remaining = 1, until_signals = SIGNAL_PERIOD, steps = 0;
+    size_t remaining = 1, until_signals = PG_SIGNAL_MASK, steps = 0;
     int outcome = 0;
     for (;;) {
         if (PG_LIKELY(node->mark == epoch)) {
@@ -328,7 +315,7 @@ static inline int scan_down(pg_node *root, uint32_t epoch, const int targets_onl
             if (!remaining) break;
         }
         if (PG_UNLIKELY(--until_signals == 0)) {
-            until_signals = SIGNAL_PERIOD;
+            until_signals = PG_SIGNAL_MASK;
             if (PyErr_CheckSignals() < 0) LEAVE(-1);
         }
         if (PG_LIKELY(node != first)) {
@@ -352,21 +339,23 @@ leave:
 #undef PUT
 
 static int can_scan(const pg_node *root) {
-    return !(root->flags & PG_COLLECTED) && !pg_is_leaf(root) && !pg_scanning && !pg_thread.anomaly;
+    return !(root->flags & PG_COLLECTED) && !pg_is_leaf(root) && !pg_walks && !pg_thread.anomaly;
 }
 
 /* The targets, if any, are the only leaves that may be met. */
 static int scan_walk(pg_node *root, double grad, pg_node *const *targets, size_t count) {
     size_t done = 0;
     uint32_t epoch = pg_epoch_begin();
-    if (!epoch) return -1;
-    for (size_t i = 0; i < count; i++) targets[i]->mark = epoch;
+    if (!epoch || pg_walk_enter() < 0) return -1;
+    for (size_t i = 0; i < count; i++) {
+        targets[i]->mark = epoch;
+        targets[i]->grad = 0.0;
+    }
     root->mark = epoch;
     root->grad = grad;
-    pg_scanning++;
     int failed = targets ? scan_down(root, epoch, 1, &done) : scan_down(root, epoch, 0, &done);
-    pg_scanning--;
-    if (failed < 0) note_partial(done);
+    if (failed < 0) note_partial(done, 0);
+    pg_walk_leave();
     return failed;
 }
 
@@ -397,42 +386,37 @@ int pg_backward(pg_node *root, double grad, int retain_graph) {
         root->grad += grad;
         return 0;
     }
-    if (pg_walk_enter() < 0) return -1;
     Py_INCREF(root);
     int failed = retain_graph && can_scan(root) ? scan_walk(root, grad, NULL, 0)
                                                 : backward_over_list(root, grad, retain_graph);
-    pg_walk_leave();
     Py_DECREF(root);
     return failed;
 }
 
-static int gradients_over_list(pg_node *root, double grad, pg_node *const *targets, size_t count, int *foreign) {
+static int gradients_over_list(pg_node *root, double grad, pg_node *const *targets, size_t count, double *gradients,
+                               int *foreign) {
     pg_order order;
     int failed = pg_order_make(&order, root, targets, count, 1);
-    for (size_t i = 0; i < count; i++) targets[i]->grad = 0.0;
+    for (size_t i = 0; i < count && !failed; i++) targets[i]->grad = 0.0;
     if (!failed) {
         if (order.foreign) pg_order_prune(&order);
         if (root->mark == order.epoch + 1 || !order.foreign) root->grad = grad;
         failed = order.foreign ? walk_pruned(&order) : walk(&order);
         *foreign = order.foreign;
     }
+    for (size_t i = 0; i < count && !failed; i++) gradients[i] = targets[i]->grad;
     pg_order_free(&order);
     return failed;
 }
 
 int pg_gradients(pg_node *root, double grad, pg_node *const *targets, size_t count, double *gradients, int *foreign) {
-    int scannable = can_scan(root), failed;
+    int scannable = can_scan(root) && count > 0, failed = MET_OTHER;
     *foreign = 0;
-    if (pg_walk_enter() < 0) return -1;
+    for (size_t i = 0; i < count; i++) scannable &= pg_is_leaf(targets[i]);
     Py_INCREF(root);
-    for (size_t i = 0; i < count; i++) {
-        targets[i]->grad = 0.0;
-        scannable &= pg_is_leaf(targets[i]);
-    }
-    failed = scannable && count ? scan_walk(root, grad, targets, count) : MET_OTHER;
-    if (failed == MET_OTHER) failed = gradients_over_list(root, grad, targets, count, foreign);
+    if (scannable) failed = scan_walk(root, grad, targets, count);
     for (size_t i = 0; i < count && !failed; i++) gradients[i] = targets[i]->grad;
-    pg_walk_leave();
+    if (failed == MET_OTHER) failed = gradients_over_list(root, grad, targets, count, gradients, foreign);
     Py_DECREF(root);
     return failed;
 }

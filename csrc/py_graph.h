@@ -8,10 +8,6 @@
 /* 0, or -1 with GraphError where backward needs an operand, or the node's own value, that was written since. */
 int pg_check_fresh(const pg_node *node);
 
-/* Around every walk: what is released while another walk is under way lives until the last one ends. */
-int pg_walk_enter(void);
-void pg_walk_leave(void);
-
 /* 0, or -1 with GraphError where `root` does not require a gradient. */
 int pg_check_root(const pg_node *root);
 

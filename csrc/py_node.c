@@ -1,5 +1,5 @@
 /* py_node.c: how nodes go, and the nodes of the cyclic collector. Owns teardown and the mode of the thread.
- * Knows no op and no arithmetic. See Note [Node] in py_node.h. */
+ * Knows no arithmetic. See Note [Node] in py_node.h. */
 #include "py_node.h"
 
 #include "py_heap.h"
@@ -113,7 +113,8 @@ pg_many *pg_many_new(Py_ssize_t count) {
         return NULL;
     }
     many->count = count;
-    many->cursor = 0;
+    many->seen = 0;
+    many->next = NULL;
     many->closure = NULL;
     return many;
 }
@@ -147,8 +148,9 @@ PyObject *pg_leaf_gradient(pg_node *leaf) {
 }
 
 /* ---- Note [Teardown]. Freeing a node drops its parents, which may free them, and so on, ten million deep. So a node
- * that dies while another is being freed goes on a list, linked through `grad`, and the outermost call drains it.
- * A closure is dropped before anything else of its node: it runs code of the user's, which may make and free nodes. */
+ * that dies while another is being freed waits in a list, linked through `grad`, and the outermost call drains it. No
+ * code of the user's runs while a node without references waits: closures are dropped afterwards, one by one, by the
+ * outermost call again, and may make and free nodes as they like. ---- */
 
 static pg_node *pending;
 static int draining;
@@ -174,16 +176,16 @@ static inline void drop(pg_node *parent) {
 #endif
 }
 
+void pg_stand_in_unlink(pg_node *stand_in) {
+    stand_in->flags = (uint8_t)((stand_in->flags & ~PG_NOTED) | PG_CONSTANTS);
+    stand_in->op = PG_OP_leaf;
+    stand_in->in[0].node = stand_in->in[1].node = NULL;
+}
+
 /* A stand-in and its leaf know each other by borrowed links: whoever goes first takes the link away. */
 static void unlink_noted(pg_node *node) {
     if (node->op == PG_OP_leaf) {
-        pg_node *stand_in = node->in[1].node;
-        if (stand_in) {
-            stand_in->flags &= (uint8_t)~PG_NOTED;
-            stand_in->op = PG_OP_leaf;
-            stand_in->flags |= PG_CONSTANTS;
-            stand_in->in[0].node = stand_in->in[1].node = NULL;
-        }
+        if (node->in[1].node) pg_stand_in_unlink(node->in[1].node);
         if (node->in[0].node) drop(node->in[0].node);
     } else if (node->op == PG_OP_stand_in) {
         node->in[0].node->in[1].node = NULL;
@@ -192,13 +194,20 @@ static void unlink_noted(pg_node *node) {
     }
 }
 
+static pg_many *condemned; /* blocks whose closure is to be dropped */
+static int condemning;
+
 static void drop_many(pg_node *node) {
     pg_many *many = node->in[0].many;
     node->flags &= (uint8_t)~PG_MANY;
-    if (many->closure) Py_DECREF(many->closure);
     for (Py_ssize_t i = 0; i < many->count; i++)
         if (pg_many_is_node(many)[i]) drop(many->operand[i].node);
-    PyMem_Free(many);
+    if (many->closure) {
+        many->next = condemned;
+        condemned = many;
+    } else {
+        PyMem_Free(many);
+    }
 }
 
 static inline void drop_operands(pg_node *node) {
@@ -239,7 +248,7 @@ static inline pg_node *drop_plain(pg_node *parent, pg_node *next) {
 }
 
 /* Frees `node` and what waits. Nodes of ops with nothing special about them take the short way; how many have gone from
- * a slab is counted here and told to the slab when the next node is from another, or may run code of the user's. */
+ * a slab is counted here and told to the slab when the next node is from another. */
 static void drain(pg_node *node) {
     pg_slab *slab = NULL;
     uint32_t gone = 0;
@@ -281,6 +290,15 @@ void pg_node_dealloc(PyObject *self) {
     draining = 1;
     drain((pg_node *)self);
     draining = 0;
+    if (condemning) return;
+    condemning = 1;
+    while (condemned) {
+        pg_many *many = condemned;
+        condemned = many->next;
+        Py_DECREF(many->closure);
+        PyMem_Free(many);
+    }
+    condemning = 0;
 }
 
 /* Its operands and closure, owned by the list from now on as well: 0, or -1 with an error. */

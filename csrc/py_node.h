@@ -1,5 +1,5 @@
 /* py_node.h: the node of the eager graph, its allocation, its teardown, and the mode of the thread.
- * Owns the struct; knows the op table, not what any op computes. Next: py_value.c makes nodes, py_graph.c walks them. */
+ * Owns the struct; knows the op table, not what any op computes. Next: py_record.c makes nodes, py_graph.c walks them. */
 #ifndef PG_PY_NODE_H
 #define PG_PY_NODE_H
 
@@ -81,7 +81,8 @@ enum {
 /* The operands of an n-ary node. After operand[count] come count bytes: 1 where the operand is a node. */
 struct pg_many {
     Py_ssize_t count;
-    Py_ssize_t cursor;  /* of the sort under way */
+    uint64_t seen;      /* as in a node, but not modulo 256: many operands may have been written once each */
+    pg_many *next;      /* in the list of those whose closure is to be dropped */
     PyObject *closure;  /* leaf: the user's backward_fn or NULL; custom: the op; else NULL */
     pg_operand operand[];
 };
@@ -89,8 +90,11 @@ struct pg_many {
 static inline uint8_t *pg_many_is_node(pg_many *many) { return (uint8_t *)(many->operand + many->count); }
 
 extern PyTypeObject pg_value_type;
-extern uint8_t pg_arity[PG_OP_COUNT]; /* of the rows of the table, 0 for the rest: one cache line or two */
+extern uint8_t pg_arity[PG_OP_COUNT]; /* of what has its operands in the node: one cache line or two */
 extern uint8_t pg_saved[PG_OP_COUNT];
+
+/* How often the walks look for signals: whenever these bits of a counter are all alike. */
+enum { PG_SIGNAL_MASK = (1 << 14) - 1 };
 
 #define PG_IS_VALUE(object) (Py_TYPE(object) == &pg_value_type)
 
@@ -123,6 +127,7 @@ void pg_leave_anomaly(void);
 int pg_place_note(pg_node *node, PyObject *place);
 PyObject *pg_place_of(pg_node *node); /* borrowed; NULL without an error where nothing was noted */
 void pg_place_forget(pg_node *node);
+void pg_stand_in_unlink(pg_node *stand_in); /* it becomes a leaf of its own */
 
 /* ---- allocation ---- */
 void *pg_pages_alloc(size_t bytes); /* zeroed or not, NULL without an error where there is no memory */

@@ -6,8 +6,6 @@
 #include "py_heap.h"
 #include "py_record.h"
 
-enum { SIGNAL_PERIOD = 1 << 14 };
-
 /* ---- operands ---- */
 
 Py_ssize_t pg_operand_count(const pg_node *node) {
@@ -18,9 +16,9 @@ Py_ssize_t pg_operand_count(const pg_node *node) {
 pg_node *pg_operand_node(const pg_node *node, Py_ssize_t i) {
     if (node->flags & PG_MANY) {
         pg_many *many = node->in[0].many;
-        return pg_many_is_node(many)[i] ? many->operand[i].node : NULL;
+        return i < many->count && pg_many_is_node(many)[i] ? many->operand[i].node : NULL;
     }
-    return node->flags & (PG_CONST0 << i) ? NULL : node->in[i].node;
+    return i >= pg_arity[node->op] || node->flags & (PG_CONST0 << i) ? NULL : node->in[i].node;
 }
 
 double pg_operand_data(const pg_node *node, Py_ssize_t i) {
@@ -42,11 +40,32 @@ static uint32_t last_epoch;
 static pg_node **spare; /* a buffer of the first capacity, kept for the next list */
 enum { FIRST_CAPACITY = 1 << 15, GROWTH = 4 };
 
+/* ---- walks under way ---- */
+
+int pg_walks;
+static PyObject *graveyard;
+
+int pg_walk_enter(void) {
+    if (pg_walks > 0 && !graveyard && !(graveyard = PyList_New(0))) return -1;
+    pg_walks++;
+    return 0;
+}
+
+void pg_walk_leave(void) {
+    if (--pg_walks > 0 || !graveyard) return;
+    PyObject *type, *value, *trace; /* what dies here may run code of the user's */
+    PyErr_Fetch(&type, &value, &trace);
+    Py_CLEAR(graveyard);
+    PyErr_Restore(type, value, trace);
+}
+
+PyObject *pg_graveyard(void) { return pg_walks > 1 ? graveyard : NULL; }
+
 /* After 2**31 walks epochs begin again, and no node may keep a mark from before. 0 is the mark of a new node. */
 uint32_t pg_epoch_begin(void) {
     if (last_epoch > UINT32_MAX - 4) {
-        if (pg_scanning) {
-            PyErr_SetString(pg_hooks.graph_error, "backward: inside a signal handler, at a bad moment; try again");
+        if (pg_walks > 1) {
+            PyErr_SetString(pg_hooks.graph_error, "backward: inside another backward, at a bad moment; try again");
             return 0;
         }
         pg_heap_clear_marks();
@@ -58,7 +77,6 @@ uint32_t pg_epoch_begin(void) {
 
 void pg_epoch_set(uint32_t epoch) { last_epoch = epoch; }
 
-/* Note [Kept]. A walk in a signal handler that has interrupted a walk down through memory may meet the same nodes. */
 struct pg_kept {
     pg_node *node;
     double grad;
@@ -78,7 +96,7 @@ static int keep(pg_order *order, pg_node *node) {
 }
 
 static void put_back(pg_order *order) {
-    for (size_t i = 0; i < order->kept_count; i++) {
+    for (size_t i = order->kept_count; i-- > 0;) { /* a target may be kept twice: what was first counts */
         order->kept[i].node->grad = order->kept[i].grad;
         order->kept[i].node->mark = order->kept[i].mark;
     }
@@ -105,6 +123,8 @@ static int list_grow(pg_order *order) {
 
 void pg_order_free(pg_order *order) {
     put_back(order);
+    if (order->entered) pg_walk_leave();
+    order->entered = 0;
     if (!spare && order->capacity == FIRST_CAPACITY) spare = order->nodes;
     else pg_pages_free(order->nodes, order->capacity * sizeof *order->nodes);
     order->nodes = NULL;
@@ -117,7 +137,7 @@ static inline int reach(pg_order *order, pg_node *node, int zero) {
         order->foreign = 1;
         return 0;
     }
-    if (PG_UNLIKELY(pg_scanning) && keep(order, node) < 0) return -1;
+    if (PG_UNLIKELY(pg_walks > 1) && keep(order, node) < 0) return -1;
     node->mark = order->epoch;
     if (PG_UNLIKELY(order->count == order->capacity) && list_grow(order) < 0) return -1;
     if (zero) node->grad = 0.0;
@@ -143,7 +163,7 @@ static int reach_all(pg_order *order, pg_node *root, int zero) {
     if (reach(order, root, zero) < 0) return -1;
     for (size_t i = 0; i < order->count; i++) {
         if (reach_operands(order, order->nodes[i], zero) < 0) return -1;
-        if (PG_LIKELY((i & (SIGNAL_PERIOD - 1)) != SIGNAL_PERIOD - 1)) continue;
+        if (PG_LIKELY((i & PG_SIGNAL_MASK) != PG_SIGNAL_MASK)) continue;
         if (PyErr_CheckSignals() < 0) return -1;
         if (last_epoch != order->epoch) return 1;
     }
@@ -168,6 +188,7 @@ static void sort_few(placed *items, size_t count) {
     }
 }
 
+/* The sorted half of from and to; NULL with an error from a signal handler. */
 static placed *sort_digits(placed *from, placed *to, size_t count, uint64_t least, uint64_t most) {
     for (int shift = 0; shift < 64 && (most - least) >> shift; shift += DIGIT_BITS) {
         size_t starts[DIGITS] = {0}, start = 0;
@@ -181,10 +202,12 @@ static placed *sort_digits(placed *from, placed *to, size_t count, uint64_t leas
         placed *swap = from;
         from = to;
         to = swap;
+        if (PyErr_CheckSignals() < 0) return NULL;
     }
     return from;
 }
 
+/* 0 done, 1 a signal handler walked: begin again, -1 error. */
 static int sort_by_position(pg_order *order) {
     size_t count = order->count, bytes = 2 * count * sizeof(placed);
     placed few[FEW], *items = few;
@@ -202,9 +225,9 @@ static int sort_by_position(pg_order *order) {
     placed *sorted = items;
     if (count > FEW) sorted = sort_digits(items, items + count, count, least, most);
     else sort_few(items, count);
-    for (size_t i = 0; i < count; i++) order->nodes[i] = sorted[i].node;
+    for (size_t i = 0; i < count && sorted; i++) order->nodes[i] = sorted[i].node;
     if (items != few) pg_pages_free(items, bytes);
-    return 0;
+    return !sorted ? -1 : last_epoch != order->epoch;
 }
 
 /* ---- the list ---- */
@@ -212,15 +235,31 @@ static int sort_by_position(pg_order *order) {
 int pg_order_make(pg_order *order, pg_node *root, pg_node *const *targets, size_t target_count, int zero) {
     int again;
     memset(order, 0, sizeof *order);
+    if (pg_walk_enter() < 0) return -1;
+    order->entered = 1;
     do {
         put_back(order);
         if (!(order->epoch = pg_epoch_begin())) return -1;
         order->foreign = 0;
         order->count = 0;
-        for (size_t i = 0; i < target_count; i++) targets[i]->mark = order->epoch + 1;
+        for (size_t i = 0; i < target_count; i++) {
+            if (pg_walks > 1 && keep(order, targets[i]) < 0) return -1;
+            targets[i]->mark = order->epoch + 1;
+        }
         again = reach_all(order, root, zero);
+        if (!again) again = sort_by_position(order);
     } while (again > 0);
-    return again < 0 ? -1 : sort_by_position(order);
+    return again;
+}
+
+int pg_order_release(pg_order *order) {
+    int failed = 0;
+    for (size_t i = 0; i < order->count; i++) Py_INCREF(order->nodes[i]);
+    for (size_t i = order->count; i-- > 0;) {
+        if (!failed) failed = pg_node_release(order->nodes[i], pg_graveyard());
+        Py_DECREF(order->nodes[i]);
+    }
+    return failed;
 }
 
 void pg_order_prune(pg_order *order) {

@@ -16,12 +16,14 @@ typedef struct {
     size_t count, capacity;
     uint32_t epoch;   /* `mark` of what was met; epoch + 1 marks the targets, and what leads to them */
     int foreign;      /* met a leaf that is not a target */
-    struct pg_kept *kept; /* while pg_scanning: marks and gradients as they were met, to be put back */
+    int entered;
+    struct pg_kept *kept; /* marks and gradients as they were met, to be put back: Note [Walks] */
     size_t kept_count, kept_capacity;
 } pg_order;
 
 /* Lists the nodes under `root`; what is a target is neither looked behind nor listed. With `zero`, their gradients
- * become 0. Returns 0, or -1 with an error; either way end with pg_order_free. */
+ * become 0. Returns 0, or -1 with an error; either way end with pg_order_free.
+ * The caller owns a reference to the root meanwhile. */
 int pg_order_make(pg_order *order, pg_node *root, pg_node *const *targets, size_t target_count, int zero);
 void pg_order_free(pg_order *order);
 
@@ -29,11 +31,21 @@ void pg_order_free(pg_order *order);
 void pg_order_prune(pg_order *order);
 static inline int pg_is_needed(const pg_order *order, const pg_node *node) { return node->mark == order->epoch + 1; }
 
+/* Drops the operands of every node of the order: 0, or -1 with an error. */
+int pg_order_release(pg_order *order);
+
+/* Note [Walks]. Code of the user's may run during a walk (a closure, an op of the user's, a signal handler) and may walk
+ * the same nodes. So whatever walks a graph counts itself in pg_walks, and where it is not the only one it puts back the
+ * marks and gradients of interior nodes that it found; what is released meanwhile lives on in a graveyard until the
+ * last walk has ended. An order does all that between pg_order_make and pg_order_free. */
+extern int pg_walks;
+int pg_walk_enter(void); /* 0, or -1 with an error */
+void pg_walk_leave(void);
+PyObject *pg_graveyard(void); /* for pg_node_release: NULL where this is the only walk (borrowed) */
+
 /* The epoch of a new walk, it and the next one; 0 with an error where that is not possible. */
 uint32_t pg_epoch_begin(void);
 void pg_epoch_set(uint32_t epoch); /* for tests: the last one */
-
-extern int pg_scanning; /* a walk down through memory is under way (py_graph.c) */
 
 /* -1 with GraphError: `node` has been released. */
 int pg_released_error(const pg_node *node);

@@ -115,6 +115,7 @@ PyObject *pg_record_many(int op, double y, const pg_arg *args, Py_ssize_t count,
     for (Py_ssize_t i = 0; i < count; i++) {
         pg_many_is_node(many)[i] = args[i].node != NULL;
         if (args[i].node) {
+            many->seen += args[i].node->version;
             Py_INCREF(args[i].node);
             many->operand[i].node = args[i].node;
         } else {

@@ -348,7 +348,7 @@ static PyObject *value_backward(PyObject *self, PyObject *const *args, Py_ssize_
     }
     if (seed && load_number(seed, "backward: grad", &grad) < 0) return NULL;
     pg_writes++;
-    if (flags[1]) return pg_backward_graph((pg_node *)self, grad);
+    if (flags[1]) return pg_backward_graph((pg_node *)self, grad, flags[0]);
     if (pg_backward((pg_node *)self, grad, flags[0]) < 0) return NULL;
     Py_RETURN_NONE;
 }

@@ -15,7 +15,7 @@ from pygrad import math as math
 from pygrad._core import Value, dot
 from pygrad._core import sum as sum
 from pygrad.custom import custom_op
-from pygrad.errors import AnomalyError, ExtraMissingError, GradcheckError, GraphError
+from pygrad.errors import AnomalyError, GradcheckError, GraphError
 from pygrad.explain import explain
 from pygrad.functions import *  # noqa: F403
 from pygrad.gradcheck import gradcheck
@@ -27,7 +27,6 @@ __version__ = "0.1.0"
 
 __all__ = [
     "AnomalyError",
-    "ExtraMissingError",
     "GradcheckError",
     "GraphError",
     "Value",
@@ -43,14 +42,14 @@ __all__ = [
     "is_grad_enabled",
     "jacobian",
     "jvp",
-    "math",
     "no_grad",
     "stop_gradient",
     "value_and_grad",
     "vjp",
     *(name for name in functions.__all__ if not hasattr(builtins, name)),
 ]
-# pygrad.abs, pow, round and sum are public too; a star import would shadow the builtins, so it leaves them out.
+# pygrad.abs, pow, round and sum are public too, and pygrad.math; a star import would shadow the builtins and the
+# standard library's math, so it leaves them out.
 
 _core.set_hooks(
     real=value.real,

@@ -70,7 +70,7 @@ def _info() -> None:
     import pygrad
     from pygrad import _core
 
-    slabs, nodes = _core.heap_stats()
+    regions, nodes = _core.heap_stats()
     rows = {
         "pygrad": pygrad.__version__,
         "Python": f"{platform.python_version()} ({platform.python_implementation()})",
@@ -81,7 +81,7 @@ def _info() -> None:
         "CPU features in use": "the compiler's baseline; libm chooses its own at run time",
         "node": f"{_core.build_info()['node_bytes']} bytes",
         "ops": f"{len(pygrad.ops.TABLE)} rows, {len(pygrad.ops.ALIASES)} aliases",
-        "heap": f"{slabs} slabs of 2 MiB, {nodes} nodes alive",
+        "heap": f"{regions} regions of 2 MiB, {nodes} nodes alive",
     }
     for name, value in rows.items():
         print(f"{name:20} {value}")

@@ -31,7 +31,6 @@ cdef extern from "scalar.h":
 cdef extern from "py_node.h":
     ctypedef struct pg_many:
         Py_ssize_t count
-        Py_ssize_t cursor
         PyObject *closure
     ctypedef union pg_operand:
         pg_node *node

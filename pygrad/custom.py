@@ -12,6 +12,10 @@ from pygrad._core import Value
 __all__ = ["custom_op"]
 
 
+def _numbers(operands: tuple[Any, ...]) -> tuple[Any, ...]:
+    return tuple([operand.data if isinstance(operand, Value) else operand for operand in operands])
+
+
 class CustomOp:
     """A function on Values with a gradient of the user's. Made by custom_op."""
 
@@ -26,8 +30,7 @@ class CustomOp:
         self.__doc__ = value.__doc__
 
     def __call__(self, *operands: Any) -> Any:
-        numbers = [operand.data if isinstance(operand, Value) else operand for operand in operands]
-        y = self.value(*numbers)
+        y = self.value(*_numbers(operands))
         if isinstance(y, Value):
             raise TypeError(f"{self.__name__}: the value must be computed from floats and be one, found {y!r}")
         return _core.record_custom(self, y, operands) if any(isinstance(o, Value) for o in operands) else y
@@ -62,7 +65,8 @@ class CustomOp:
         Where nothing records, as in a first derivative in forward mode, floats will do, and so will `math`.
         """
         if not _core.is_grad_enabled():
-            return self.gradients(float(g), float(y), tuple(float(o) for o in operands))
+            g, y = _numbers((g, y))  # .data, since float(v) is an error within a transform around this one
+            return self.gradients(g, y, _numbers(operands))
         _core.enter_trace()
         try:
             found = self._contributions(g, y, operands)

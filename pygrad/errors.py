@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import importlib
-from types import ModuleType
-
-__all__ = ["AnomalyError", "ExtraMissingError", "GradcheckError", "GraphError"]
+__all__ = ["AnomalyError", "GradcheckError", "GraphError"]
 
 
 class GraphError(RuntimeError):
@@ -18,19 +15,3 @@ class AnomalyError(ArithmeticError):
 
 class GradcheckError(AssertionError):
     """gradcheck: a gradient differs from the numerical one by more than the tolerance."""
-
-
-class ExtraMissingError(ImportError):
-    """A package that pygrad does not require at run time is missing; the text names the extra that installs it."""
-
-
-def require(module: str, extra: str) -> ModuleType:
-    """Imports `module`, or raises ExtraMissingError that names the extra.
-
-    >>> require("math", "scipy").pi > 3
-    True
-    """
-    try:
-        return importlib.import_module(module)
-    except ImportError as error:
-        raise ExtraMissingError(f"{module} is not installed; pip install 'pygrad[{extra}]' installs it") from error

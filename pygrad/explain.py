@@ -13,6 +13,10 @@ from pygrad.ops import LETTERS, TABLE
 
 __all__ = ["Explanation", "explain"]
 
+MOST_COUNTED = (
+    10**15
+)  # paths double with every `y + y`: exact counts would be numbers of as many bits as the graph is deep
+
 
 class Factor(NamedTuple):
     """One step of a path: the derivative of a node by one of its operands."""
@@ -24,7 +28,21 @@ class Factor(NamedTuple):
 
 
 class Explanation(NamedTuple):
-    """What explain found. str() of it is the text."""
+    """What explain found. str() of it is the text, and raises nothing.
+
+    root and target are the names of the two Values, value and gradient the floats y.data and dy/dwrt. Each path is the
+    list of its factors from y down to wrt, empty where y is wrt itself. path_count is the number of all paths, exact up
+    to 10**15; it is 10**15 + 1 wherever there are more.
+
+    >>> from pygrad import Value, explain
+    >>> x = Value(3.0)
+    >>> y = x * x
+    >>> found = explain(y, wrt=x)
+    >>> found.gradient, found.path_count
+    (6.0, 2)
+    >>> found.paths[0]
+    [Factor(child='y = mul(x, x)', parent='d/da', formula='b', number=3.0)]
+    """
 
     root: str
     target: str
@@ -41,10 +59,10 @@ def explain(y: Value, wrt: Value, *, names: dict[str, Value] | None = None, limi
     """Every path from wrt to y, each factor as formula and number, their products, and the sum of the products.
 
     Names of Values are those of the caller's variables, or given as {name: Value}. At most `limit` paths are spelled
-    out; how many there are in all is counted exactly, and the gradient is that of all of them. Where numbers are large
-    and paths are shortened, the products shown do not add up to the gradient, and the text says so.
+    out; how many there are in all is counted, exactly up to 10**15, and the gradient is that of all of them. Where
+    paths are left out, the products shown do not add up to the gradient, and the text says so.
 
-    Raises TypeError where y or wrt is no Value.
+    Raises TypeError where y or wrt is no Value, GraphError where the graph has been released.
 
     >>> from pygrad import Value, explain
     >>> x, w, b = Value(2.0), Value(-0.5), Value(0.3)
@@ -97,12 +115,13 @@ def _order(y: Value) -> list[Value]:
 
 
 def _count_paths(order: list[Value], wrt: Value) -> dict[int, int]:
+    """Paths from each node down to wrt, by id; MOST_COUNTED + 1 stands for any larger number."""
     counts = {id(wrt): 1}
     for node in order:
         if node is not wrt:
             total = sum(counts.get(id(operand), 0) for operand in _core.operands(node) if isinstance(operand, Value))
             if total:
-                counts[id(node)] = total
+                counts[id(node)] = min(total, MOST_COUNTED + 1)
     return counts
 
 
@@ -227,7 +246,8 @@ def _number(x: float) -> str:
 
 
 def _lines(found: Explanation) -> list[str]:
-    ways = f"{found.path_count} path{'' if found.path_count == 1 else 's'}"
+    countless = found.path_count > MOST_COUNTED
+    ways = "more than 10**15 paths" if countless else f"{found.path_count} path{'' if found.path_count == 1 else 's'}"
     lines = [f"d{found.root}/d{found.target} = {found.gradient!r}, by {ways}"]
     products = []
     for k, path in enumerate(found.paths, 1):
@@ -243,8 +263,8 @@ def _lines(found: Explanation) -> list[str]:
         shown = " * ".join("..." if f is None else _number(f.number) for f in _shorten(path)) or "1"
         lines.append(f"  product: {shown} = {_number(products[-1])}")
     if found.path_count > len(found.paths):
-        more = found.path_count - len(found.paths)
-        lines.append(f"  ... and {more} more paths; the gradient is the sum over all of them")
+        rest = "all the other" if countless else f"{found.path_count - len(found.paths)} more"
+        lines.append(f"  ... and {rest} paths; the gradient is the sum over all of them")
     elif len(products) > 1:
         lines.append(f"  sum: {' + '.join(_number(p) for p in products)} = {found.gradient!r}")
     return lines

@@ -27,11 +27,12 @@ def gradcheck(
     method "central" takes central differences with a step relative to each number; "complex" the complex step
     (f must be plain arithmetic, analytic in its arguments), which has no cancellation and is exact to rounding;
     "auto" takes the complex step where it applies and central differences bear it out, else those. Entries pass where
-    |found - expected| <= atol + rtol * |expected|. With raise_exception=False a failure gives False. Numbers are
+    |found - expected| <= atol + rtol * |expected|, infinities where both are the same one; nan on either side or both
+    is a failure, since it bears nothing out. With raise_exception=False a failure gives False. Numbers are
     differentiated, in any structure of arguments.
 
     Raises GradcheckError where they disagree, TypeError where there is no number to differentiate, or none in the
-    result, or where method "complex" does not apply.
+    result, or where method "complex" does not apply, ValueError where method is none of the three.
 
     Source: Squire and Trapp, Using complex variables to estimate derivatives of real functions (1998).
 
@@ -59,10 +60,14 @@ def gradcheck(
     if not raise_exception:
         return False
     row, column = worst
-    raise GradcheckError(
-        f"gradcheck: the derivative of result {row} by argument number {column} is {found[row][column]!r}, expected "
-        f"{expected[row][column]!r} by {used}: off by {excess:.3g} more than rtol={rtol:g}, atol={atol:g} allow"
-    )
+    a, b = found[row][column], expected[row][column]
+    how = f"off by {excess:.3g} more than rtol={rtol:g}, atol={atol:g} allow"
+    if math.isnan(a) or math.isnan(b):
+        how = (
+            "nan agrees with nothing, nan included; check at a point where the function and its derivative are numbers"
+        )
+    entry = f"the derivative of result {row} by argument number {column}"
+    raise GradcheckError(f"gradcheck: {entry} is {a!r}, expected {b!r} by {used}: {how}")
 
 
 def _found(f: Callable[..., Any], args: tuple[Any, ...]) -> list[list[float]]:
@@ -155,8 +160,6 @@ def _worst(
                 continue
             excess = abs(a - b) - (atol + rtol * abs(b))
             if math.isnan(excess):
-                if math.isnan(a) and math.isnan(b):
-                    continue
                 excess = math.inf
             if excess > most:
                 worst, most = (row, column), excess

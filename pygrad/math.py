@@ -88,9 +88,19 @@ def frexp(x: Any) -> tuple[Any, int]:
 
 
 def modf(x: Any) -> tuple[Any, float]:
-    """(fractional part, integer part), both with the sign of x; the integer part is a constant float."""
+    """(fractional part, integer part), both with the sign of x; the integer part is a constant float.
+
+    The fraction has gradient 1; that of an infinite x is a zero, of gradient 0.
+
+    >>> from pygrad import math
+    >>> math.modf(-2.5)
+    (-0.5, -2.0)
+    """
     fraction, whole = _math.modf(_data(x))
-    return (x - whole if isinstance(x, Value) else fraction), whole
+    if not isinstance(x, Value):
+        return fraction, whole
+    # fmod and not x - whole, which loses the sign of a zero; fmod(inf, 1) is nan.
+    return _FUNCTIONS["copysign"](0.0, x) if _math.isinf(whole) else _FUNCTIONS["fmod"](x, 1.0), whole
 
 
 def _logarithm(name: str, x: Any) -> Any:

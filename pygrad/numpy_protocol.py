@@ -13,7 +13,7 @@ import numpy as np
 
 from pygrad import _core
 from pygrad._core import Value
-from pygrad.ops import ALIASES, FUNCTIONS, TABLE
+from pygrad.ops import FUNCTIONS, TABLE
 
 __all__: list[str] = []
 
@@ -53,8 +53,29 @@ def array_operands(op: Callable[..., Any], operands: tuple[Any, ...]) -> Any:
 
 def _array_ufunc(self: Any, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
     name = ufunc.__name__
-    if any(out is not None for out in kwargs.pop("out", None) or ()):
+    outs: tuple[Any, ...] = kwargs.pop("out", None) or ()
+    if any(out is not None and not (isinstance(out, np.ndarray) and out.dtype == object) for out in outs):
         raise TypeError(f"np.{name}: out= would lose the graph of a Value; use the result")
+    result = _result(ufunc, method, inputs, kwargs)
+    if not any(out is not None for out in outs):
+        return result
+    if not isinstance(result, tuple):
+        return _written(name, outs[0], result)
+    return tuple(item if out is None else _written(name, out, item) for out, item in zip(outs, result, strict=True))
+
+
+def _written(name: str, out: Any, result: Any) -> Any:
+    """`out`, an array of dtype object, with the result broadcast into it, as NumPy's ufuncs do it."""
+    shape = np.shape(result)
+    if len(shape) > out.ndim or any(n not in (1, m) for n, m in zip(shape[::-1], out.shape[::-1], strict=False)):
+        raise ValueError(f"np.{name}: out has shape {out.shape}, needs one that the result's, {shape}, broadcasts to")
+    out[...] = result
+    return out
+
+
+def _result(ufunc: Any, method: str, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """What a ufunc, or a method of one, gives for inputs of which one is a Value."""
+    name = ufunc.__name__
     if kwargs.pop("where", True) is not True:
         raise TypeError(f"np.{name}: where= leaves elements undefined; use pygrad.where")
     if method == "reduce" and isinstance(inputs[0], Value):
@@ -64,15 +85,15 @@ def _array_ufunc(self: Any, ufunc: Any, method: str, *inputs: Any, **kwargs: Any
     if kwargs:
         raise TypeError(f"np.{name}: unexpected keyword {next(iter(kwargs))!r} for a Value")
     if name in _PREDICATES:
-        return ufunc(*(_core_data(x) for x in inputs))
+        return ufunc(*(_data(x) for x in inputs))
     if name == "divmod":
-        return array_binary("floor_divide", inputs), array_binary("remainder", inputs)
+        return _applied("floor_divide", inputs), _applied("remainder", inputs)
     if name not in FUNCTIONS:
         raise TypeError(f"np.{name}: is not defined for a Value; `python -m pygrad ops` lists what is")
-    return array_binary(name, inputs)
+    return _applied(name, inputs)
 
 
-def array_binary(name: str, inputs: tuple[Any, ...]) -> Any:
+def _applied(name: str, inputs: tuple[Any, ...]) -> Any:
     """The op of that NumPy name on inputs of which one is a Value."""
     function = FUNCTIONS[name]
     if any(isinstance(x, np.ndarray) for x in inputs):
@@ -80,11 +101,12 @@ def array_binary(name: str, inputs: tuple[Any, ...]) -> Any:
     return function(*inputs)
 
 
-def _core_data(x: Any) -> Any:
+def _data(x: Any) -> Any:
+    """The number of a Value, those of the Values in an array; what else there is stays as it is."""
     if isinstance(x, Value):
         return x.data
     if isinstance(x, np.ndarray) and x.dtype == object:
-        return np.array([_core_data(item) for item in x.flat]).reshape(x.shape)
+        return np.array([_data(item) for item in x.flat]).reshape(x.shape)
     return x
 
 
@@ -113,4 +135,3 @@ def _array_function(self: Any, func: Any, types: Any, args: Any, kwargs: Any) ->
 
 _core.add_to_type("__array_ufunc__", _array_ufunc)
 _core.add_to_type("__array_function__", _array_function)
-assert set(ALIASES.values()) <= TABLE.keys()
