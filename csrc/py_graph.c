@@ -129,16 +129,34 @@ int pg_step(pg_node *node) {
     return pg_is_leaf(node) ? 0 : step(node);
 }
 
+/* The step of a node in detect_anomaly: the operand that got a contribution that is not finite, -1 where none did, -2 with
+ * an error. A gradient that was not finite before is put aside meanwhile, so that no op is blamed for it. */
+static Py_ssize_t step_and_look(pg_node *node) {
+    Py_ssize_t count = pg_operand_count(node), bad = -1;
+    double *aside = PyMem_Calloc(count ? count : 1, sizeof(double));
+    if (!aside) return PyErr_NoMemory(), -2;
+    for (Py_ssize_t i = 0; i < count; i++) {
+        pg_node *operand = pg_operand_node(node, i);
+        if (!operand || isfinite(operand->grad)) continue;
+        aside[i] = operand->grad;
+        operand->grad = 0.0;
+    }
+    int failed = step(node);
+    for (Py_ssize_t i = count; i-- > 0 && !failed;) {
+        pg_node *operand = pg_operand_node(node, i);
+        if (!operand) continue;
+        if (!isfinite(operand->grad)) bad = i;
+        operand->grad += aside[i];
+    }
+    PyMem_Free(aside);
+    return failed ? -2 : bad;
+}
+
 /* In detect_anomaly: the step of a node, with an error where it makes a gradient that is not finite. */
 static int step_watched(pg_node *node) {
-    Py_ssize_t count = pg_operand_count(node), bad = -1;
-    if (!isfinite(node->grad)) bad = count; /* the seed, or a closure's doing */
-    if (bad < 0 && step(node) < 0) return -1;
-    for (Py_ssize_t i = 0; i < count && bad < 0; i++) {
-        pg_node *operand = pg_operand_node(node, i);
-        if (operand && !isfinite(operand->grad)) bad = i;
-    }
-    if (bad < 0) return 0;
+    Py_ssize_t count = pg_operand_count(node), bad = count; /* the seed, or a closure's doing */
+    if (isfinite(node->grad)) bad = step_and_look(node);
+    if (bad < 0) return bad == -2 ? -1 : 0;
     PyObject *place = pg_place_of(node);
     PyObject *operands = numbers_of_operands(node);
     if (operands && !PyErr_Occurred()) {
@@ -346,7 +364,7 @@ static int can_scan(const pg_node *root) {
 static int scan_walk(pg_node *root, double grad, pg_node *const *targets, size_t count) {
     size_t done = 0;
     uint32_t epoch = pg_epoch_begin();
-    if (!epoch || pg_walk_enter() < 0) return -1;
+    if (!epoch || pg_walk_enter(epoch) < 0) return -1;
     for (size_t i = 0; i < count; i++) {
         targets[i]->mark = epoch;
         targets[i]->grad = 0.0;
@@ -355,7 +373,7 @@ static int scan_walk(pg_node *root, double grad, pg_node *const *targets, size_t
     root->grad = grad;
     int failed = targets ? scan_down(root, epoch, 1, &done) : scan_down(root, epoch, 0, &done);
     if (failed < 0) note_partial(done, 0);
-    pg_walk_leave();
+    pg_walk_leave(epoch);
     return failed;
 }
 

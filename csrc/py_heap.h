@@ -3,13 +3,15 @@
 #ifndef PG_PY_HEAP_H
 #define PG_PY_HEAP_H
 
+#include <stddef.h>
+
 #include "py_node.h"
 
 /* Note [Slabs]. Regions of 2 MiB are cut into slabs of 64 KiB, aligned to their size, so that a node finds its slab by
  * a mask. There are two kinds.
  *   - Slabs of ops are filled from the bottom up and never refilled: within one, address order is the order of creation,
- *     and the slabs are linked in that order. So the walk needs no sort: see Note [Order] in py_graph.c. A slab starts
- *     afresh once its last node is gone; a graph goes as a whole, so that is soon.
+ *     and the slabs are linked in that order. So the walk needs no sort: see Note [Order] in py_graph.c. Once its last
+ *     node is gone a slab starts afresh, or goes back to its region; a graph goes as a whole, so that is soon.
  *   - Slabs of leaves, which may live long beside short-lived graphs, have a list of freed nodes.
  * A region without slabs in use goes back to the system, but for a few. */
 enum {
@@ -48,7 +50,13 @@ void pg_heap_clear_marks(void);                /* of every node in a slab */
 void pg_heap_stats(size_t *regions, size_t *live); /* counts slab by slab */
 
 /* In sanitizer builds a freed node is poisoned, but for the word with `mark`, which walks look at. */
+#if defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define __SANITIZE_ADDRESS__ 1
+#endif
+#endif
 #if defined(__SANITIZE_ADDRESS__)
+_Static_assert(offsetof(pg_node, mark) / 8 == 4 && sizeof(pg_node) == 64, "the word that stays readable");
 #include <sanitizer/asan_interface.h>
 #define PG_POISON(node) (ASAN_POISON_MEMORY_REGION(node, 32), ASAN_POISON_MEMORY_REGION((char *)(node) + 40, 24))
 #define PG_UNPOISON(node) ASAN_UNPOISON_MEMORY_REGION(node, sizeof(pg_node))
@@ -70,8 +78,7 @@ static inline pg_node *pg_node_init(pg_node *node) {
     return (pg_node *)PyObject_Init((PyObject *)node, &pg_value_type);
 #else
     /* Not Py_SET_REFCNT: from Python 3.12 on it looks at the old count first, which here is what was left in memory. */
-    node->ob_base.ob_refcnt = 1;
-    node->ob_base.ob_type = &pg_value_type;
+    node->ob_base = (PyObject){.ob_refcnt = 1, .ob_type = &pg_value_type};
     return node;
 #endif
 }

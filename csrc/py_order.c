@@ -45,18 +45,37 @@ enum { FIRST_CAPACITY = 1 << 15, GROWTH = 4 };
 int pg_walks;
 static PyObject *graveyard;
 
-int pg_walk_enter(void) {
+/* Their epochs, in no order; of more than so many walks inside one another the rest is not told apart. */
+enum { EPOCHS = 64 };
+static uint32_t epochs[EPOCHS];
+
+int pg_walk_enter(uint32_t epoch) {
     if (pg_walks > 0 && !graveyard && !(graveyard = PyList_New(0))) return -1;
+    if (pg_walks < EPOCHS) epochs[pg_walks] = epoch;
     pg_walks++;
     return 0;
 }
 
-void pg_walk_leave(void) {
-    if (--pg_walks > 0 || !graveyard) return;
+void pg_walk_leave(uint32_t epoch) {
+    pg_walks--;
+    for (int i = 0; i < EPOCHS && i <= pg_walks; i++) {
+        if (epochs[i] != epoch) continue;
+        if (pg_walks < EPOCHS) epochs[i] = epochs[pg_walks]; /* the last takes its place */
+        break;
+    }
+    if (pg_walks > 0 || !graveyard) return;
     PyObject *type, *value, *trace; /* what dies here may run code of the user's */
     PyErr_Fetch(&type, &value, &trace);
     Py_CLEAR(graveyard);
     PyErr_Restore(type, value, trace);
+}
+
+/* Whether a walk under way, other than the one of this epoch, has marked the node. */
+static int is_in_use(const pg_node *node, uint32_t own) {
+    if (pg_walks > EPOCHS) return 1;
+    for (int i = 0; i < pg_walks; i++)
+        if (epochs[i] != own && node->mark - epochs[i] <= 1) return 1;
+    return 0;
 }
 
 PyObject *pg_graveyard(void) { return pg_walks > 1 ? graveyard : NULL; }
@@ -64,7 +83,7 @@ PyObject *pg_graveyard(void) { return pg_walks > 1 ? graveyard : NULL; }
 /* After 2**31 walks epochs begin again, and no node may keep a mark from before. 0 is the mark of a new node. */
 uint32_t pg_epoch_begin(void) {
     if (last_epoch > UINT32_MAX - 4) {
-        if (pg_walks > 1) {
+        if (pg_walks > 0) {
             PyErr_SetString(pg_hooks.graph_error, "backward: inside another backward, at a bad moment; try again");
             return 0;
         }
@@ -84,6 +103,7 @@ struct pg_kept {
 };
 
 static int keep(pg_order *order, pg_node *node) {
+    if (!is_in_use(node, order->epoch)) return 0;
     if (order->kept_count == order->kept_capacity) {
         size_t capacity = order->kept_capacity ? 2 * order->kept_capacity : 64;
         struct pg_kept *larger = PyMem_Realloc(order->kept, capacity * sizeof *larger);
@@ -123,7 +143,7 @@ static int list_grow(pg_order *order) {
 
 void pg_order_free(pg_order *order) {
     put_back(order);
-    if (order->entered) pg_walk_leave();
+    if (order->entered) pg_walk_leave(order->epoch);
     order->entered = 0;
     if (!spare && order->capacity == FIRST_CAPACITY) spare = order->nodes;
     else pg_pages_free(order->nodes, order->capacity * sizeof *order->nodes);
@@ -235,11 +255,12 @@ static int sort_by_position(pg_order *order) {
 int pg_order_make(pg_order *order, pg_node *root, pg_node *const *targets, size_t target_count, int zero) {
     int again;
     memset(order, 0, sizeof *order);
-    if (pg_walk_enter() < 0) return -1;
-    order->entered = 1;
     do {
         put_back(order);
-        if (!(order->epoch = pg_epoch_begin())) return -1;
+        if (order->entered) pg_walk_leave(order->epoch);
+        order->entered = 0;
+        if (!(order->epoch = pg_epoch_begin()) || pg_walk_enter(order->epoch) < 0) return -1;
+        order->entered = 1;
         order->foreign = 0;
         order->count = 0;
         for (size_t i = 0; i < target_count; i++) {

@@ -35,12 +35,12 @@ static inline int pg_is_needed(const pg_order *order, const pg_node *node) { ret
 int pg_order_release(pg_order *order);
 
 /* Note [Walks]. Code of the user's may run during a walk (a closure, an op of the user's, a signal handler) and may walk
- * the same nodes. So whatever walks a graph counts itself in pg_walks, and where it is not the only one it puts back the
- * marks and gradients of interior nodes that it found; what is released meanwhile lives on in a graveyard until the
+ * the same nodes. So whatever walks a graph counts itself in pg_walks, with its epoch; and a walk inside another puts back
+ * the marks and gradients of the interior nodes that it found marked by one under way. What is released meanwhile lives on in a graveyard until the
  * last walk has ended. An order does all that between pg_order_make and pg_order_free. */
 extern int pg_walks;
-int pg_walk_enter(void); /* 0, or -1 with an error */
-void pg_walk_leave(void);
+int pg_walk_enter(uint32_t epoch); /* 0, or -1 with an error */
+void pg_walk_leave(uint32_t epoch);
 PyObject *pg_graveyard(void); /* for pg_node_release: NULL where this is the only walk (borrowed) */
 
 /* The epoch of a new walk, it and the next one; 0 with an error where that is not possible. */

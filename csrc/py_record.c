@@ -33,7 +33,7 @@ pg_node *pg_leaf(double data, int requires_grad) {
 }
 
 /* In detect_anomaly: raises where `y` is the first number that is not finite, and notes where the node was made. */
-static int watch(int op, double y, const pg_arg *args, Py_ssize_t count, PyObject **place) {
+static int watch(int op, double y, const pg_arg *args, Py_ssize_t count, PyObject *closure, PyObject **place) {
     *place = PyObject_CallNoArgs(pg_hooks.place);
     if (!*place) return -1;
     if (isfinite(y)) return 0;
@@ -43,8 +43,10 @@ static int watch(int op, double y, const pg_arg *args, Py_ssize_t count, PyObjec
         if (!number) Py_CLEAR(operands);
         else PyTuple_SET_ITEM(operands, i, number);
     }
-    PyObject *result = operands ? PyObject_CallFunction(pg_hooks.anomaly, "sOdOs", pg_ops[op].name, operands, y, *place,
-                                                        "forward") : NULL;
+    PyObject *label = closure ? PyObject_GetAttrString(closure, "__name__") : PyUnicode_FromString(pg_ops[op].name);
+    PyObject *result = operands && label ? PyObject_CallFunction(pg_hooks.anomaly, "OOdOs", label, operands, y, *place,
+                                                                 "forward") : NULL;
+    Py_XDECREF(label);
     Py_XDECREF(result);
     Py_XDECREF(operands);
     Py_CLEAR(*place);
@@ -52,7 +54,7 @@ static int watch(int op, double y, const pg_arg *args, Py_ssize_t count, PyObjec
 }
 
 /* The node's fields but for its operands; NULL with an error, or a leaf (with *recorded 0) where nothing is recorded. */
-static pg_node *node_begin(int op, double y, const pg_arg *args, Py_ssize_t count, int closure, int *recorded,
+static pg_node *node_begin(int op, double y, const pg_arg *args, Py_ssize_t count, PyObject *closure, int *recorded,
                            PyObject **place) {
     unsigned parents = 0, seen = 0;
     *place = NULL;
@@ -61,13 +63,13 @@ static pg_node *node_begin(int op, double y, const pg_arg *args, Py_ssize_t coun
         parents |= args[i].node->flags;
         seen += args[i].node->version;
     }
-    if (pg_thread.anomaly && op != PG_OP_closure && watch(op, y, args, count, place) < 0) return NULL;
+    if (pg_thread.anomaly && op != PG_OP_closure && watch(op, y, args, count, closure, place) < 0) return NULL;
     *recorded = (parents & PG_REQUIRES_GRAD) && !pg_thread.no_grad;
     if (!*recorded) {
         Py_CLEAR(*place);
         return pg_leaf(y, 0);
     }
-    int collected = (parents & PG_COLLECTED) || closure;
+    int collected = (parents & PG_COLLECTED) || closure || op == PG_OP_closure;
     pg_node *node = collected ? pg_node_alloc_collected() : pg_alloc_op();
     if (!node) Py_CLEAR(*place);
     else pg_node_set(node, op, y, PG_REQUIRES_GRAD | PG_CONSTANTS | (collected ? PG_COLLECTED : 0), seen);
@@ -87,7 +89,7 @@ static PyObject *node_end(pg_node *node, PyObject *place) {
 PyObject *pg_record(int op, double y, const pg_arg *args, int count) {
     int recorded;
     PyObject *place;
-    pg_node *node = node_begin(op, y, args, count, 0, &recorded, &place);
+    pg_node *node = node_begin(op, y, args, count, NULL, &recorded, &place);
     if (!node || !recorded) return (PyObject *)node;
     for (int i = 0; i < count; i++) {
         if (args[i].node) {
@@ -105,7 +107,7 @@ PyObject *pg_record_many(int op, double y, const pg_arg *args, Py_ssize_t count,
     int recorded;
     PyObject *place;
     pg_many *many = pg_many_new(count);
-    pg_node *node = many ? node_begin(op, y, args, count, closure != NULL || op == PG_OP_closure, &recorded, &place) : NULL;
+    pg_node *node = many ? node_begin(op, y, args, count, closure, &recorded, &place) : NULL;
     if (!node || !recorded) {
         PyMem_Free(many);
         Py_XDECREF(closure);

@@ -117,10 +117,15 @@ static PyObject *value_float(PyObject *self) {
 /* ---- comparisons: of data; the hash is of identity ---- */
 
 static PyObject *value_richcompare(PyObject *self, PyObject *other, int op) {
-    pg_arg a, b;
-    LOAD(self, a);
+    pg_arg b;
+    double a = ((pg_node *)self)->data;
+    if (PyLong_Check(other)) { /* as a float does it: exactly, and whatever its size */
+        PyObject *number = PyFloat_FromDouble(a), *truth = number ? PyObject_RichCompare(number, other, op) : NULL;
+        Py_XDECREF(number);
+        return truth;
+    }
     LOAD(other, b);
-    Py_RETURN_RICHCOMPARE(a.data, b.data, op);
+    Py_RETURN_RICHCOMPARE(a, b.data, op);
 }
 
 static Py_hash_t value_hash(PyObject *self) {
@@ -366,7 +371,16 @@ static PyObject *value_zero_grad(PyObject *self, PyObject *ignored) {
     Py_RETURN_NONE;
 }
 
+static PyObject *value_sizeof(PyObject *self, PyObject *ignored) {
+    (void)ignored;
+    pg_node *node = (pg_node *)self;
+    Py_ssize_t size = node->flags & PG_COLLECTED ? sizeof(pg_collected_node) : sizeof(pg_node);
+    if (node->flags & PG_MANY) size += sizeof(pg_many) + node->in[0].many->count * ((Py_ssize_t)sizeof(pg_operand) + 1);
+    return PyLong_FromSsize_t(size);
+}
+
 static PyMethodDef value_methods[] = {
+    {"__sizeof__", value_sizeof, METH_NOARGS, "Bytes of the node, its list of operands included."},
     {"backward", (PyCFunction)(void (*)(void))value_backward, METH_FASTCALL | METH_KEYWORDS,
      "backward($self, grad=1.0, *, retain_graph=True, create_graph=False)\n--\n\n"
      "Adds to .grad of every leaf the derivative of this Value with respect to it, times grad.\n\n"

@@ -31,6 +31,7 @@ cdef extern from "scalar.h":
 cdef extern from "py_node.h":
     ctypedef struct pg_many:
         Py_ssize_t count
+        unsigned long long seen
         PyObject *closure
     ctypedef union pg_operand:
         pg_node *node
@@ -95,6 +96,7 @@ cdef extern from "py_bulk.h":
 
 cdef extern from "py_gradient.h":
     object pg_tangents(list outputs, pg_node **targets, size_t count, list directions, int graph)
+    pg_node *pg_stand_in_of(pg_node *leaf) except NULL
     object pg_gradients_graph(pg_node *root, object grad, pg_node **targets, size_t count)
 
 cdef extern from "py_value.h":

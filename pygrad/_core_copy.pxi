@@ -34,12 +34,31 @@ cdef list graph_nodes(pg_node *root):
         pg_map_clear(&met)
 
 
+cdef bint stands_for(operand, double data):
+    """Whether a stand-in with this number may stand for the operand: a leaf that has the number still."""
+    return PG_IS_VALUE(operand) and (<pg_node *><PyObject *>operand).op == PG_OP_leaf and operand.data == data
+
+
+cdef bint is_stale(pg_node *node):
+    """Whether an operand of an n-ary node has been written since the node was made."""
+    cdef unsigned long long seen = 0
+    for i in range(pg_operand_count(node)):
+        if pg_operand_node(node, i) != NULL:
+            seen += pg_operand_node(node, i).version
+    return seen != node.in_[0].many.seen
+
+
 cdef object remade(int op, double data, double grad, bint requires_grad, list operands, closure):
     """A node from its parts. Operands are Values and floats."""
     cdef Py_ssize_t count = len(operands)
     cdef list frozen = []
     cdef pg_arg *args
-    if op == PG_OP_leaf or op == PG_OP_stand_in:
+    cdef pg_node *leaf
+    if op == PG_OP_stand_in and stands_for(operands[0], data):
+        leaf = <pg_node *><PyObject *>operands[0]
+        node = node_object(pg_stand_in_of(leaf))
+        Py_DECREF(node)  # a new reference
+    elif op == PG_OP_leaf or op == PG_OP_stand_in:  # a stand-in for a number that its leaf no longer has is a leaf
         node = node_object(pg_leaf(data, requires_grad))
         Py_DECREF(node)  # pg_leaf gave a new reference
     else:
@@ -47,6 +66,8 @@ cdef object remade(int op, double data, double grad, bint requires_grad, list op
         if args == NULL:
             raise MemoryError()
         before = set_no_grad(False)
+        anomaly = pg_thread.anomaly
+        pg_thread.anomaly = 0  # what was made once is not looked at again
         try:
             for i in range(count):
                 if pg_load(operands[i], &args[i]) == 0:
@@ -65,6 +86,7 @@ cdef object remade(int op, double data, double grad, bint requires_grad, list op
             for operand in frozen:
                 (<pg_node *><PyObject *>operand).flags &= ~PG_REQUIRES_GRAD
             set_no_grad(before)
+            pg_thread.anomaly = anomaly
             PyMem_Free(args)
     (<pg_node *><PyObject *>node).grad = grad
     return node
@@ -86,14 +108,21 @@ cdef object copied(pg_node *node, list operands):
     """A copy of a node over these operands; a backward_fn of the user's is left out."""
     cdef object copy = remade(node.op, node.data, node.grad, node.flags & PG_REQUIRES_GRAD, operands,
                               closure_of(node) if node.op == PG_OP_custom else None)
-    keep_versions(<pg_node *><PyObject *>copy, node.version, node.seen)
+    keep_versions(<pg_node *><PyObject *>copy, node.version, is_stale(node) if node.flags & PG_MANY else node.seen)
     return copy
 
 
 cdef void keep_versions(pg_node *copy, uint8_t version, uint8_t seen):
-    """What was written since the graph was made stays known: backward of a copy notices it as well."""
+    """What was written since the graph was made stays known: backward of a copy notices it as well.
+
+    `seen` is that of the node, or of an n-ary node whether it is stale.
+    """
     copy.version = version
-    copy.seen = seen
+    if copy.flags & PG_MANY:
+        if seen:
+            copy.in_[0].many.seen = ~copy.in_[0].many.seen
+    else:
+        copy.seen = seen
 
 
 def copy_node(value):
@@ -227,17 +256,18 @@ def reduce_graph(value):
     number = bundle_holding(node, &place)
     if number >= 0:
         return load_node, (live_bundles[number](), place)
-    bundle = make_bundle(value)
-    live_bundles.append(weakref.ref(bundle))
+    number = len(live_bundles)
+    live_bundles.append(lambda: None)  # the number is taken, whatever other threads do meanwhile
+    bundle = make_bundle(value, number)
+    live_bundles[number] = weakref.ref(bundle)
     return load_node, (bundle, len(bundle.nodes) - 1)
 
 
-cdef object make_bundle(value):
+cdef object make_bundle(value, long long number):
     """Writes the graph under `value` out, but for the nodes that live bundles hold."""
     cdef pg_node *node
     cdef pg_node *operand
     cdef long long place = 0, entry
-    cdef long long number
     cdef list everything = graph_nodes(<pg_node *><PyObject *>value)
     cdef list nodes = [], outside = [], closures = [], customs = [], counts = []
     cdef dict outside_index = {}
@@ -247,7 +277,6 @@ cdef object make_bundle(value):
         if bundle_holding(node, &place) < 0:
             nodes.append(item)
             total += pg_operand_count(node)
-    number = len(live_bundles)
     for i, item in enumerate(nodes):
         pg_map_set(&bundled, <pg_node *><PyObject *>item, (number << PLACE_BITS) | <long long>i)
     count = len(nodes)
@@ -262,17 +291,17 @@ cdef object make_bundle(value):
     cdef double constant
     for i in range(count):
         node = <pg_node *><PyObject *>nodes[i]
-        head[4 * i] = node.op if node.op != PG_OP_stand_in else PG_OP_leaf
+        head[4 * i] = node.op
         head[4 * i + 1] = node.flags & PG_REQUIRES_GRAD
         head[4 * i + 2] = node.version
-        head[4 * i + 3] = node.seen
+        head[4 * i + 3] = is_stale(node) if node.flags & PG_MANY else node.seen
         pair[2 * i] = node.data
         pair[2 * i + 1] = node.grad
         if node.flags & PG_MANY:
             counts.append((i, pg_operand_count(node)))
             if closure_of(node) is not None:
                 (customs if node.op == PG_OP_custom else closures).append((i, closure_of(node)))
-        for k in range(pg_operand_count(node) if node.op != PG_OP_stand_in else 0):
+        for k in range(pg_operand_count(node)):
             operand = pg_operand_node(node, k)
             if operand == NULL:
                 kind[at] = 0
@@ -340,7 +369,9 @@ def load_bundle(version, list names not None, bytes heads not None, bytes number
         arity = many[i] if i in many else pg_ops[op].arity
         if arity > total - at:
             damaged("operands are missing")
-        if (i in many) != (op >= PG_OP_TABLE_END) or (op == PG_OP_custom) != (i in custom) or op == PG_OP_stand_in:
+        if (i in many) != (op >= PG_OP_TABLE_END and op != PG_OP_stand_in) or op == PG_OP_released:
+            damaged("an op does not fit its operands")
+        if (op == PG_OP_custom) != (i in custom):
             damaged("an op does not fit its operands")
         if op == PG_OP_dot and arity % 2:
             damaged("dot needs pairs")

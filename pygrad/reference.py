@@ -177,7 +177,7 @@ class Value:
                 "not require one"
             )
         order = topological_order(self)
-        walk_back(order, grad, create_graph)
+        walk_inside(order, grad, create_graph)
         for node in order:
             if create_graph:
                 node._grad = float(node._grad) if node.parents else as_value(node._grad)
@@ -324,6 +324,21 @@ def walk_back(order: list[Value], grad: float, create_graph: bool) -> None:
     for node in reversed(order):  # a node comes before its parents, so that its own grad is complete
         if node.parents:
             node._step(create_graph)
+
+
+_walks_under_way: list[list[Value]] = []  # a closure of the user's may run a walk inside another
+
+
+def walk_inside(order: list[Value], grad: float, create_graph: bool) -> None:
+    """walk_back; inside another walk, which may be over the same nodes, interior grads are put back afterwards."""
+    kept = {node: node._grad for node in order if node.parents} if _walks_under_way else {}
+    _walks_under_way.append(order)
+    try:
+        walk_back(order, grad, create_graph)
+    finally:
+        _walks_under_way.pop()
+        for node, before in kept.items():
+            node._grad = before
 
 
 def gradients(y: Value, wrt: Sequence[Value], create_graph: bool = False) -> list:

@@ -46,6 +46,7 @@ def test_ops(capsys):
 def test_info(capsys):
     assert main(["info"]) == 0
     text = capsys.readouterr().out
+    assert "regions of 2 MiB" in text
     assert "64 bytes" in text and "-ffp-contract=off" in text
 
 

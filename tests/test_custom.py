@@ -115,6 +115,16 @@ def test_a_gradient_in_floats_serves_first_derivatives_only():
     assert float(Value(1.0)) == 1.0  # and leaves nothing switched
 
 
+def test_a_forward_mode_in_floats_within_a_transform():
+    """An op through which nothing goes that depends on t may use floats and math; what does depend on t is kept."""
+    slope = stdlib_math.cosh(1.0)
+    assert grad(lambda t: t * jvp(sinh, (1.0,), (1.0,))[1])(2.0) == slope
+    assert grad(lambda t: t * jacobian(lambda x: [sinh(x), sinh(x)])(1.0)[0])(2.0) == slope
+    assert grad(lambda t: jvp(product, (2.0, 5.0), (t, 0.0))[1])(3.0) == 5.0
+    with pytest.raises(TypeError, match=r"use pygrad\.math in place of math"):
+        grad(lambda t: jvp(sinh, (t,), (1.0,))[1])(2.0)
+
+
 def test_gradcheck_passes():
     assert gradcheck(logistic, 0.3)
     assert gradcheck(product, 2.0, 3.0)

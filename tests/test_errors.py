@@ -12,7 +12,6 @@ import pytest
 import pygrad
 from pygrad import (
     AnomalyError,
-    ExtraMissingError,
     GradcheckError,
     GraphError,
     Value,
@@ -37,24 +36,16 @@ def text_of(error, run):
 
 
 def test_each_error_is_the_builtin_that_a_user_would_expect():
-    assert errors.__all__ == ["AnomalyError", "ExtraMissingError", "GradcheckError", "GraphError"]
+    assert errors.__all__ == ["AnomalyError", "GradcheckError", "GraphError"]
     for error, builtin in (
         (GraphError, RuntimeError),
         (AnomalyError, ArithmeticError),
         (GradcheckError, AssertionError),
-        (ExtraMissingError, ImportError),
     ):
         assert issubclass(error, builtin)
         assert error.__module__ == "pygrad.errors"
         assert getattr(pygrad, error.__name__) is error
         assert error.__doc__
-
-
-def test_a_missing_extra_names_its_install_command():
-    assert text_of(ExtraMissingError, lambda: errors.require("no_such_package", "scipy")) == (
-        "no_such_package is not installed; pip install 'pygrad[scipy]' installs it"
-    )
-    assert errors.require("math", "scipy").pi > 3
 
 
 # ---- operands: of both engines

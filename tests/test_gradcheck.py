@@ -150,8 +150,22 @@ def test_scales():
     assert gradcheck(math.sqrt, 1e-8) is True
 
 
-def test_nan_agrees_with_nan_and_inf_with_inf():
-    assert gradcheck(lambda x: x * float("nan"), 1.0) is True
+@pytest.mark.parametrize("method", ["auto", "central"])
+def test_nan_agrees_with_nothing(method):
+    f = lambda x: [x, x * float("nan")]  # noqa: E731
+    with pytest.raises(GradcheckError) as caught:
+        gradcheck(f, 1.0, method=method)
+    assert str(caught.value) == (
+        "gradcheck: the derivative of result 1 by argument number 0 is nan, expected nan by central differences: nan "
+        "agrees with nothing, nan included; check at a point where the function and its derivative are numbers"
+    )
+    assert gradcheck(f, 1.0, method=method, raise_exception=False) is False
+    planted = custom_op(lambda a: a, lambda g, y, a: float("nan"))
+    with pytest.raises(GradcheckError, match=r"is nan, expected (1\.0|0\.9+\d*) by .*: nan agrees with nothing"):
+        gradcheck(planted, 1.0, method=method)
+
+
+def test_inf_agrees_with_inf():
     assert gradcheck(lambda x: x * float("inf"), 1.0) is True
     assert gradcheck(lambda x: x * float("inf"), 1.0, method="central", raise_exception=False) is False  # inf - inf
 

@@ -342,6 +342,53 @@ def test_out_is_refused():
     assert array.tolist() == [1.0]
 
 
+@pytest.mark.parametrize("op", [operator.iadd, operator.isub, operator.imul, operator.itruediv, operator.ipow])
+def test_operators_in_place_on_object_arrays(op):
+    v = Value(1.5)
+    for right in (v, np.array([v, 2.0], dtype=object), 2.0):
+        leaves, array = array_of(2.0, 3.0)
+        expected = [item.data for item in op(array.copy(), right)]
+        before = array
+        array = op(array, right)
+        assert array is before
+        assert [item.data for item in array] == expected
+        np.sum(array).backward()
+        assert all(leaf.grad != 0.0 for leaf in leaves)
+    assert v.grad != 0.0
+
+
+def test_out_of_dtype_object():
+    v = Value(4.0)
+    out = np.empty((2, 3), dtype=object)
+    assert np.sqrt(v, out=out) is out
+    assert {(item.op, item.data) for item in out.flat} == {("sqrt", 2.0)}
+    assert np.add(np.arange(3.0), v, out) is out
+    assert [[item.data for item in row] for row in out] == [[4.0, 5.0, 6.0]] * 2
+    single = np.empty((), dtype=object)
+    assert np.multiply(v, 2.0, out=single) is single
+    assert single[()].data == 8.0
+    assert np.add.reduce(v, out=single) is single
+    assert single[()] is v
+    assert np.less(v, np.arange(3.0, 6.0), out=out[0]).tolist() == [False, False, True]
+    quotient = np.empty(2, dtype=object)
+    found = np.divmod(v, 3.0, out=(quotient, None))
+    assert found[0] is quotient
+    assert (quotient[1].data, found[1].data) == (1.0, 1.0)
+    for shape in ((2,), (3, 1), (1, 1), ()):
+        with pytest.raises(ValueError, match=r"^np\.add: out has shape .*, needs one that the result's, \(2, 3\), "):
+            np.add(np.ones((2, 3)), v, out=np.empty(shape, dtype=object))
+    with pytest.raises(TypeError, match="out="):
+        np.divmod(v, 3.0, out=(quotient, np.empty(2)))
+    frozen = np.empty(2, dtype=object)
+    frozen.flags.writeable = False
+    with pytest.raises(ValueError, match="read-only"):
+        np.add(v, 1.0, out=frozen)
+
+
+def test_every_alias_names_a_row():
+    assert set(ALIASES.values()) <= TABLE.keys()
+
+
 def test_where_is_refused():
     v = Value(1.0)
     for where in (False, np.array([True, False]), [True]):
