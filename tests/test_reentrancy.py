@@ -1,4 +1,4 @@
-"""Code of the user's inside walks: closures, ops of the user's, finalizers and signal handlers that walk, write and free."""
+"""Code of the user's inside walks: closures, ops, finalizers and signal handlers that walk, write and free."""
 
 from __future__ import annotations
 
