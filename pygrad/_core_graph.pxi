@@ -125,7 +125,7 @@ def set_epoch(unsigned int epoch):
 
 
 def heap_stats():
-    """(slabs of nodes mapped, nodes alive)."""
-    cdef size_t slabs = 0, live = 0
-    pg_heap_stats(&slabs, &live)
-    return slabs, live
+    """(regions of 2 MiB mapped, nodes alive)."""
+    cdef size_t regions = 0, live = 0
+    pg_heap_stats(&regions, &live)
+    return regions, live
