@@ -82,8 +82,10 @@ static int accumulate(PyObject **adjoint, PyObject *contribution) {
         *adjoint = contribution;
         return 0;
     }
-    PyObject *zero = *adjoint ? NULL : PyFloat_FromDouble(0.0); /* the first sum is 0.0 + contribution: -0.0 becomes 0.0 */
-    PyObject *terms[] = {*adjoint ? *adjoint : zero, contribution}, *sum = terms[0] ? pg_apply(PG_OP_add, terms, 2) : NULL;
+    /* The first sum is 0.0 + contribution: -0.0 becomes 0.0. */
+    PyObject *zero = *adjoint ? NULL : PyFloat_FromDouble(0.0);
+    PyObject *terms[] = {*adjoint ? *adjoint : zero, contribution};
+    PyObject *sum = terms[0] ? pg_apply(PG_OP_add, terms, 2) : NULL;
     Py_XDECREF(zero);
     Py_DECREF(contribution);
     if (!sum) return -1;

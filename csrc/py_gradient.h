@@ -32,7 +32,8 @@ typedef struct {
     pg_map places;      /* of what is needed */
 } pg_adjoints;
 
-int pg_adjoints_make(pg_adjoints *all, pg_order *order, pg_node *const *targets, size_t count); /* free it on failure too */
+/* 0, or -1 with an error; to be freed either way. */
+int pg_adjoints_make(pg_adjoints *all, pg_order *order, pg_node *const *targets, size_t count);
 void pg_adjoints_free(pg_adjoints *all);
 PyObject **pg_adjoint_of(const pg_adjoints *all, const pg_node *node); /* NULL for what is not needed */
 

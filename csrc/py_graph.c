@@ -129,8 +129,8 @@ int pg_step(pg_node *node) {
     return pg_is_leaf(node) ? 0 : step(node);
 }
 
-/* The step of a node in detect_anomaly: the operand that got a contribution that is not finite, -1 where none did, -2 with
- * an error. A gradient that was not finite before is put aside meanwhile, so that no op is blamed for it. */
+/* The step of a node in detect_anomaly: the operand that got a contribution that is not finite, -1 where none did,
+ * -2 with an error. A gradient that was not finite before is put aside meanwhile, so that no op is blamed for it. */
 static Py_ssize_t step_and_look(pg_node *node) {
     Py_ssize_t count = pg_operand_count(node), bad = -1;
     double *aside = PyMem_Calloc(count ? count : 1, sizeof(double));
@@ -240,7 +240,8 @@ static int walk_pruned(pg_order *order) {
             if (operand) others[k] = operand->grad;
         }
         int failed = step_listed(order, i);
-        for (Py_ssize_t k = node->op == PG_OP_released ? 0 : count; k-- > 0;) { /* backwards: the first sight of an operand holds its old gradient */
+        /* Backwards: the first sight of an operand holds its old gradient. */
+        for (Py_ssize_t k = node->op == PG_OP_released ? 0 : count; k-- > 0;) {
             pg_node *operand = pg_operand_node(node, k);
             if (operand && !pg_is_needed(order, operand)) operand->grad = others[k];
         }

@@ -41,11 +41,17 @@ static inline pg_slab *pg_slab_of(const pg_node *node) {
 }
 static inline pg_node *pg_slab_nodes(pg_slab *slab) { return (pg_node *)((char *)slab + PG_SLAB_HEADER); }
 
+/* Large buffers that go back to the system, touched no further than they are used; NULL without an error where there is
+ * no memory. */
+void *pg_pages_alloc(size_t bytes);
+void pg_pages_free(void *start, size_t bytes);
+
 pg_node *pg_alloc_op_slow(void);
 pg_node *pg_alloc_leaf_slow(void);
 void pg_slab_of_ops_emptied(pg_slab *slab);
 void pg_slab_of_leaves_changed(pg_slab *slab); /* unlisted, or emptied */
-uint64_t pg_position_take(void);               /* of a node that lives elsewhere: after all nodes made so far; UINT64_MAX with MemoryError */
+/* A position after those of all nodes made so far, for a node that lives elsewhere; UINT64_MAX with MemoryError. */
+uint64_t pg_position_take(void);
 void pg_heap_clear_marks(void);                /* of every node in a slab */
 void pg_heap_stats(size_t *regions, size_t *live); /* counts slab by slab */
 

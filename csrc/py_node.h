@@ -130,8 +130,6 @@ void pg_place_forget(pg_node *node);
 void pg_stand_in_unlink(pg_node *stand_in); /* it becomes a leaf of its own */
 
 /* ---- allocation ---- */
-void *pg_pages_alloc(size_t bytes); /* zeroed or not, NULL without an error where there is no memory */
-void pg_pages_free(void *start, size_t bytes);
 pg_node *pg_node_alloc_collected(void);
 void pg_node_track(pg_node *node); /* once its fields are set */
 pg_many *pg_many_new(Py_ssize_t count);

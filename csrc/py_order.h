@@ -34,10 +34,10 @@ static inline int pg_is_needed(const pg_order *order, const pg_node *node) { ret
 /* Drops the operands of every node of the order: 0, or -1 with an error. */
 int pg_order_release(pg_order *order);
 
-/* Note [Walks]. Code of the user's may run during a walk (a closure, an op of the user's, a signal handler) and may walk
- * the same nodes. So whatever walks a graph counts itself in pg_walks, with its epoch; and a walk inside another puts back
- * the marks and gradients of the interior nodes that it found marked by one under way. What is released meanwhile lives on in a graveyard until the
- * last walk has ended. An order does all that between pg_order_make and pg_order_free. */
+/* Note [Walks]. Code of the user's may run during a walk (a closure, an op of the user's, a signal handler), and may walk
+ * the same nodes. So whatever walks a graph counts itself in pg_walks, with its epoch; and a walk inside another puts
+ * back the marks and gradients of the interior nodes that it found marked by one under way. What is released meanwhile
+ * lives on in a graveyard until the last walk has ended. An order does all that between pg_order_make and pg_order_free. */
 extern int pg_walks;
 int pg_walk_enter(uint32_t epoch); /* 0, or -1 with an error */
 void pg_walk_leave(uint32_t epoch);

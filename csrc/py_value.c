@@ -223,7 +223,8 @@ PyObject *pg_value_operands(PyObject *self) {
     return operands;
 }
 
-PyObject *pg_value_parents(PyObject *self) {
+static PyObject *get_parents(PyObject *self, void *closure) {
+    (void)closure;
     pg_node *node = (pg_node *)self;
     Py_ssize_t count = pg_operand_count(node), nodes = 0;
     for (Py_ssize_t i = 0; i < count; i++) nodes += pg_operand_node(node, i) != NULL;
@@ -235,11 +236,6 @@ PyObject *pg_value_parents(PyObject *self) {
         PyTuple_SET_ITEM(parents, at++, parent);
     }
     return parents;
-}
-
-static PyObject *get_parents(PyObject *self, void *closure) {
-    (void)closure;
-    return pg_value_parents(self);
 }
 
 static PyObject *get_op(PyObject *self, void *closure) {
@@ -269,14 +265,10 @@ static int set_requires_grad(PyObject *self, PyObject *value, void *closure) {
     return 0;
 }
 
-PyObject *pg_value_step(PyObject *self) {
-    if (pg_step((pg_node *)self) < 0) return NULL;
-    Py_RETURN_NONE;
-}
-
 static PyObject *step_method(PyObject *self, PyObject *ignored) {
     (void)ignored;
-    return pg_value_step(self);
+    if (pg_step((pg_node *)self) < 0) return NULL;
+    Py_RETURN_NONE;
 }
 
 static PyMethodDef step_def = {"backward_fn", step_method, METH_NOARGS,

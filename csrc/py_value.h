@@ -18,8 +18,6 @@
 int pg_core_init(void);                                    /* readies types and tables; call once, before all else */
 void pg_set_hooks(PyObject *real, PyObject *place, PyObject *arrays, PyObject *anomaly, PyObject *graph_error);
 int pg_type_add(const char *name, PyObject *attribute);    /* a method or attribute of Value, written in Python */
-PyObject *pg_value_parents(PyObject *self);                /* tuple of the operands that are nodes */
 PyObject *pg_value_operands(PyObject *self);               /* tuple of nodes and floats */
-PyObject *pg_value_step(PyObject *self);                   /* adds a node's contributions: what backward_fn calls */
 
 #endif
