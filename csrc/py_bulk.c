@@ -1,6 +1,8 @@
 /* py_bulk.c: loops over many Values for the transforms. See py_bulk.h. */
 #include "py_bulk.h"
 
+#include <string.h>
+
 #include "py_graph.h"
 #include "py_record.h"
 
@@ -33,33 +35,66 @@ pg_node **pg_nodes_of(PyObject *values) {
     return nodes;
 }
 
+PyObject *pg_lift_buffer(PyObject *buffer) {
+    Py_buffer view;
+    if (PyObject_GetBuffer(buffer, &view, PyBUF_C_CONTIGUOUS) < 0) return NULL;
+    Py_ssize_t count = view.len / (Py_ssize_t)sizeof(double);
+    PyObject *leaves = PyList_New(count);
+    for (Py_ssize_t i = 0; i < count && leaves; i++) {
+        pg_node *leaf = pg_leaf(((const double *)view.buf)[i], 1);
+        if (!leaf) Py_CLEAR(leaves);
+        else PyList_SET_ITEM(leaves, i, (PyObject *)leaf);
+    }
+    PyBuffer_Release(&view);
+    return leaves;
+}
+
+/* Fills in the gradients: 0, 1 where `root` was computed from other leaves too, -1 with an error. */
+static int fill(PyObject *root, PyObject *targets, double grad, double *gradients) {
+    pg_node **nodes = pg_nodes_of(targets);
+    int foreign = 0, failed = 0;
+    if (!nodes) return -1;
+    Py_INCREF(targets); /* a signal handler may run */
+    if (PG_IS_VALUE(root)) {
+        failed = pg_gradients((pg_node *)root, grad, nodes, (size_t)PyList_GET_SIZE(targets), gradients, &foreign);
+    } else {
+        memset(gradients, 0, (size_t)PyList_GET_SIZE(targets) * sizeof *gradients);
+    }
+    Py_DECREF(targets);
+    PyMem_Free(nodes);
+    return failed ? -1 : foreign;
+}
+
 PyObject *pg_gradients_list(PyObject *root, PyObject *targets, double grad, int others) {
     Py_ssize_t count = PyList_GET_SIZE(targets);
-    int foreign = 0, failed = 0;
-    pg_node **nodes = pg_nodes_of(targets);
-    double *gradients = nodes ? PyMem_Calloc(count ? count : 1, sizeof(double)) : NULL;
+    double *gradients = PyMem_New(double, count ? count : 1);
+    if (!gradients) return PyErr_NoMemory();
+    int foreign = fill(root, targets, grad, gradients);
     PyObject *result = NULL;
-    if (!gradients) {
-        if (nodes) PyErr_NoMemory();
-        goto done;
-    }
-    Py_INCREF(targets); /* a signal handler may run */
-    if (PG_IS_VALUE(root)) failed = pg_gradients((pg_node *)root, grad, nodes, (size_t)count, gradients, &foreign);
-    Py_DECREF(targets);
-    if (failed) goto done;
-    if (foreign && !others) {
+    if (foreign > 0 && !others) {
         result = Py_None;
         Py_INCREF(result);
-        goto done;
+    } else if (foreign >= 0) {
+        result = PyList_New(count);
+        for (Py_ssize_t i = 0; i < count && result; i++) {
+            PyObject *number = PyFloat_FromDouble(gradients[i]);
+            if (!number) Py_CLEAR(result);
+            else PyList_SET_ITEM(result, i, number);
+        }
     }
-    result = PyList_New(count);
-    for (Py_ssize_t i = 0; i < count && result; i++) {
-        PyObject *number = PyFloat_FromDouble(gradients[i]);
-        if (!number) Py_CLEAR(result);
-        else PyList_SET_ITEM(result, i, number);
-    }
-done:
     PyMem_Free(gradients);
-    PyMem_Free(nodes);
+    return result;
+}
+
+PyObject *pg_gradients_buffer(PyObject *root, PyObject *targets, double grad, int others, PyObject *buffer) {
+    Py_buffer view;
+    if (PyObject_GetBuffer(buffer, &view, PyBUF_C_CONTIGUOUS | PyBUF_WRITABLE) < 0) return NULL;
+    int foreign = -1;
+    if (view.len == PyList_GET_SIZE(targets) * (Py_ssize_t)sizeof(double)) foreign = fill(root, targets, grad, view.buf);
+    else PyErr_SetString(PyExc_ValueError, "gradients: the buffer must hold one double a target");
+    PyBuffer_Release(&view);
+    if (foreign < 0) return NULL;
+    PyObject *result = foreign && !others ? Py_None : buffer;
+    Py_INCREF(result);
     return result;
 }

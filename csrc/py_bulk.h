@@ -7,9 +7,15 @@
 /* A list of new leaves for a list of nothing but floats; None for any other list. */
 PyObject *pg_lift_floats(PyObject *numbers);
 
+/* The same for the doubles of a C-contiguous buffer. */
+PyObject *pg_lift_buffer(PyObject *buffer);
+
 /* List of the gradients of `root` with respect to a list of Values, as floats. None where `root` was computed from other
  * leaves too and `others` is 0. */
 PyObject *pg_gradients_list(PyObject *root, PyObject *targets, double grad, int others);
+
+/* The same into a writable C-contiguous buffer of as many doubles, which is returned. */
+PyObject *pg_gradients_buffer(PyObject *root, PyObject *targets, double grad, int others, PyObject *buffer);
 
 /* The nodes of a list of Values, borrowed, to be freed by PyMem_Free; NULL with TypeError for anything else in it. */
 pg_node **pg_nodes_of(PyObject *values);

@@ -282,8 +282,13 @@ static void drain(pg_node *node) {
 }
 
 void pg_node_dealloc(PyObject *self) {
+    unsigned flags = ((pg_node *)self)->flags;
+    if ((flags & (PG_AMONG_LEAVES | PG_NOTED)) == PG_AMONG_LEAVES) { /* nothing hangs on it */
+        pg_heap_free((pg_node *)self);
+        return;
+    }
     if (draining) {
-        if (((pg_node *)self)->flags & PG_COLLECTED) PyObject_GC_UnTrack(self);
+        if (flags & PG_COLLECTED) PyObject_GC_UnTrack(self);
         pending_push((pg_node *)self);
         return;
     }

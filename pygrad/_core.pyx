@@ -8,7 +8,7 @@ from cpython.object cimport PyObject
 from cpython.mem cimport PyMem_Free, PyMem_Malloc
 from cpython.ref cimport Py_DECREF, Py_INCREF
 
-from numpy import ndarray
+from numpy import ascontiguousarray, ndarray
 
 include "_core_c.pxi"          # declarations of csrc
 include "_core_table.pxi"      # the op table as Python objects

@@ -91,7 +91,9 @@ cdef extern from "py_order.h":
 
 cdef extern from "py_bulk.h":
     object pg_lift_floats(list numbers)
+    object pg_lift_buffer(object buffer)
     object pg_gradients_list(object root, list targets, double grad, int others)
+    object pg_gradients_buffer(object root, list targets, double grad, int others, object buffer)
     pg_node **pg_nodes_of(list values) except NULL
 
 cdef extern from "py_gradient.h":

@@ -27,11 +27,14 @@ def dot(left, right):
     return pg_dot(left, right)
 
 
-def gradients(root, list targets, double grad=1.0, bint others=True):
+def gradients(root, list targets, double grad=1.0, bint others=True, out=None):
     """The gradients of `root` with respect to `targets` times `grad`, as floats; no other leaf's .grad is touched.
 
-    Without `others`, None where `root` was computed from other leaves too.
+    Without `others`, None where `root` was computed from other leaves too. With `out`, a C-contiguous array of float64
+    with an element a target, they are written there, and `out` is returned.
     """
+    if out is not None:
+        return pg_gradients_buffer(root, targets, grad, others, out)
     return pg_gradients_list(root, targets, grad, others)
 
 
@@ -44,7 +47,7 @@ def lift_flat(sequence):
         values = pg_lift_floats(list(sequence))
         return None if values is None else tuple(values)
     if kind is ndarray and sequence.ndim == 1 and sequence.dtype == float:
-        return pg_lift_floats(sequence.tolist())
+        return pg_lift_buffer(ascontiguousarray(sequence))
     return None
 
 

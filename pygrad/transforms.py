@@ -69,6 +69,8 @@ class Run:
         self.out = out
 
     def _positions(self, argnums: Any, count: int) -> list[int]:
+        if type(argnums) is int and 0 <= argnums < count:
+            return [argnums]
         if argnums is None:
             return list(range(count))
         numbers = [argnums] if isinstance(argnums, (int, np.integer)) else argnums
@@ -84,6 +86,8 @@ class Run:
 
     def _lift(self, arg: Any) -> Any:
         """An argument with its numbers as fresh Values; an array, with as_values, as nested lists of them."""
+        if type(arg) is float:
+            return self._lift_number(arg)
         values = _core.lift_flat(arg) if self.as_values or type(arg) is not np.ndarray else None
         if values:
             self.flat = type(arg)
@@ -124,8 +128,10 @@ class Run:
 
     def shape(self, gradients: Sequence[Any]) -> Any:
         """Gradients, one an input, in the structure of the arguments: of one argument itself, of several a tuple."""
+        if self.single and type(self.given[0]) is float:
+            return gradients[0]
         if self.single and self.flat and not self.graph:
-            return np.array(gradients) if self.flat is np.ndarray else self.flat(gradients)
+            return np.asarray(gradients) if self.flat is np.ndarray else self.flat(gradients)
         numbers = iter(gradients)
         shaped = [refill(arg, numbers, lambda leaf: None) for arg in self.given]
         return shaped[0] if self.single else tuple(shaped)
@@ -142,6 +148,8 @@ class Run:
 
     def scalar(self) -> Any:
         """What came out, which must be one number; an array of no dimension holds one."""
+        if type(self.out) is Value:
+            return self.out
         if isinstance(self.out, np.ndarray) and self.out.ndim == 0:
             self.out = self.out[()]
         if not is_number(self.out):
@@ -192,7 +200,10 @@ def value_and_grad(
 
 def _value_and_grad(run: Run) -> tuple[Any, Any]:
     y = run.scalar()
-    gradients = None if run.outside and run.nested else _core.gradients(y, run.inputs, 1.0, not run.outside)
+    gradients = None
+    if not (run.outside and run.nested):
+        out = np.empty(len(run.inputs)) if run.single and run.flat is np.ndarray else None
+        gradients = _core.gradients(y, run.inputs, 1.0, not run.outside, out)
     run.graph = gradients is None  # since y depends on something outside
     if gradients is None:
         gradients = _gradients(y, run, True)
