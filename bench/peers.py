@@ -16,6 +16,7 @@ from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 from workloads import FLOAT_OPS, Workload
 
 
@@ -107,6 +108,17 @@ class PygradTransform(Contestant):
         ops = self.ops
         function = self.transform(lambda leaves: workload.program(leaves, ops))
         return lambda: function(workload.numbers)
+
+
+class PygradArray(PygradTransform):
+    """The same with an array in and an array of gradients out, as scipy.optimize wants it."""
+
+    name = "pygrad-array"
+
+    def ready(self, workload: Workload) -> Callable[[], tuple[float, Any]]:
+        ops, numbers = self.ops, np.array(workload.numbers)
+        function = self.transform(lambda leaves: workload.program(leaves, ops), as_values=True)
+        return lambda: function(numbers)
 
 
 class Reference(Contestant):
@@ -319,7 +331,7 @@ class CasadiReplay(Casadi):
 CONTESTANTS: dict[str, type[Contestant]] = {
     kind.name: kind
     for kind in (
-        Floats, Pygrad, PygradTransform, Reference, Xad, Micrograd, MicrogradWithoutCollector, Torch, Autograd, Casadi,
+        Floats, Pygrad, PygradTransform, PygradArray, Reference, Xad, Micrograd, MicrogradWithoutCollector, Torch, Autograd, Casadi,
         CasadiReplay,
     )
 }  # fmt: skip
