@@ -331,8 +331,8 @@ class CasadiReplay(Casadi):
 CONTESTANTS: dict[str, type[Contestant]] = {
     kind.name: kind
     for kind in (
-        Floats, Pygrad, PygradTransform, PygradArray, Reference, Xad, Micrograd, MicrogradWithoutCollector, Torch, Autograd, Casadi,
-        CasadiReplay,
+        Floats, Pygrad, PygradTransform, PygradArray, Reference, Xad, Micrograd, MicrogradWithoutCollector, Torch,
+        Autograd, Casadi, CasadiReplay,
     )
 }  # fmt: skip
 
