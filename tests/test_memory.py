@@ -381,7 +381,8 @@ def test_memory_is_flat():
         one_graph(rng)
     gc.collect()
     assert live_nodes() == nodes
-    assert SANITIZED or sys.gettrace() or sys.getallocatedblocks() - blocks < graphs // 100  # a tracer keeps some itself
+    # A tracer keeps memory of its own.
+    assert SANITIZED or sys.gettrace() or sys.getallocatedblocks() - blocks < graphs // 100
     assert SANITIZED or resident() - before < 16 << 20  # a few huge pages, if the system makes some meanwhile
 
 
