@@ -49,17 +49,23 @@ PyObject *pg_lift_buffer(PyObject *buffer) {
     return leaves;
 }
 
-/* Fills in the gradients: 0, 1 where `root` was computed from other leaves too, -1 with an error. */
+/* Fills in the gradients: 0, 1 where the root was computed from other leaves too, -1 with an error. */
 static int fill(PyObject *root, PyObject *targets, double grad, double *gradients) {
-    pg_node **nodes = pg_nodes_of(targets);
-    int foreign = 0, failed = 0;
+    size_t count = (size_t)PyList_GET_SIZE(targets);
+    int boxed = PyList_CheckExact(root) && PyList_GET_SIZE(root) == 1, foreign = 0, failed = 0;
+    PyObject *y = boxed ? PyList_GET_ITEM(root, 0) : root;
+    if (!PG_IS_VALUE(y)) {
+        memset(gradients, 0, count * sizeof *gradients);
+        return 0;
+    }
+    pg_node **nodes = pg_nodes_of(targets), *node = (pg_node *)y;
     if (!nodes) return -1;
     Py_INCREF(targets); /* a signal handler may run */
-    if (PG_IS_VALUE(root)) {
-        failed = pg_gradients((pg_node *)root, grad, nodes, (size_t)PyList_GET_SIZE(targets), gradients, &foreign);
-    } else {
-        memset(gradients, 0, (size_t)PyList_GET_SIZE(targets) * sizeof *gradients);
-    }
+    Py_INCREF(boxed ? Py_None : y);
+    if (boxed) PyList_SET_ITEM(root, 0, Py_None);
+    failed = pg_gradients(&node, grad, nodes, count, gradients, &foreign);
+    if (boxed && node) failed |= PyList_SetItem(root, 0, (PyObject *)node);
+    else Py_XDECREF(node);
     Py_DECREF(targets);
     PyMem_Free(nodes);
     return failed ? -1 : foreign;
@@ -90,7 +96,8 @@ PyObject *pg_gradients_buffer(PyObject *root, PyObject *targets, double grad, in
     Py_buffer view;
     if (PyObject_GetBuffer(buffer, &view, PyBUF_C_CONTIGUOUS | PyBUF_WRITABLE) < 0) return NULL;
     int foreign = -1;
-    if (view.len == PyList_GET_SIZE(targets) * (Py_ssize_t)sizeof(double)) foreign = fill(root, targets, grad, view.buf);
+    if (view.len == PyList_GET_SIZE(targets) * (Py_ssize_t)sizeof(double))
+        foreign = fill(root, targets, grad, view.buf);
     else PyErr_SetString(PyExc_ValueError, "gradients: the buffer must hold one double a target");
     PyBuffer_Release(&view);
     if (foreign < 0) return NULL;

@@ -11,7 +11,8 @@ PyObject *pg_lift_floats(PyObject *numbers);
 PyObject *pg_lift_buffer(PyObject *buffer);
 
 /* List of the gradients of `root` with respect to a list of Values, as floats. None where `root` was computed from other
- * leaves too and `others` is 0. */
+ * leaves too and `others` is 0. The root may be in a list by itself: then, where nothing else holds it, the graph is freed
+ * on the way (Note [Spending] in py_scan.c), and None is left in the list. */
 PyObject *pg_gradients_list(PyObject *root, PyObject *targets, double grad, int others);
 
 /* The same into a writable C-contiguous buffer of as many doubles, which is returned. */

@@ -5,19 +5,17 @@
  * to right. The reference does the same, so gradients are equal bit for bit. Leaves accumulate; the gradient of an
  * interior node starts at 0.0.
  *
- * Nodes of ops lie in memory in the order of creation (Note [Slabs] in py_heap.h). So the plain backward needs no sort
- * and no list: it goes down through memory from the root, steps on what has been reached, and ends when all that was
- * reached has been stepped on. Where a Python closure may run on the way, or nodes are released, or some leaves are
- * left alone, a list is made first (py_order.h) and walked.
+ * The plain backward needs no list (py_scan.h). Where a Python closure may run on the way, or nodes are released, or some
+ * leaves are left alone, a list is made first (py_order.h) and walked.
  */
 #include "py_graph.h"
 
 #include <math.h>
 #include <string.h>
 
-#include "py_heap.h"
 #include "py_order.h"
 #include "py_record.h"
+#include "py_scan.h"
 #include "scalar.h"
 
 enum { PREFETCH_AHEAD = 8 };
@@ -104,9 +102,11 @@ static int step(pg_node *node) {
     unsigned flags = node->flags;
     switch (node->op) {
 #define PUT(operand, contribution) (operand)->grad += (contribution)
-#define LEAVE(code) return code
+#define STALE return -1
+#define MAY_BE_STALE 1
 #include "py_steps.inc"
-#undef LEAVE
+#undef MAY_BE_STALE
+#undef STALE
 #undef PUT
     case PG_OP_closure: return step_closure(node);
     case PG_OP_custom: return pg_check_fresh(node) < 0 ? -1 : step_custom(node);
@@ -251,133 +251,6 @@ static int walk_pruned(pg_order *order) {
     return 0;
 }
 
-/* ---- the walk down through memory ---- */
-
-/* Note [Scan]. `mark` says that a node has been reached in this walk; until then its gradient counts as 0.0. A leaf's
- * counts as it is, and a leaf is never stepped on. The slab of what is reached is marked too, so that slabs with nothing
- * in them are passed over. None of this branches: whether an operand is met for the first time follows no pattern that
- * a processor could learn. No code of the user's runs here but signal handlers: see Note [Walks] in py_order.h. */
-
-typedef struct {
-    uint32_t epoch;
-    int targets_only; /* meeting a leaf that is not marked beforehand ends the walk with MET_OTHER */
-    size_t remaining; /* nodes reached and not yet stepped on */
-} scan;
-
-enum { MET_OTHER = 1 };
-
-#define PUT(target, contribution)                                               \
-    do {                                                                        \
-        pg_node *put_ = (target);                                               \
-        int leaf_ = pg_is_leaf(put_), fresh_ = put_->mark != epoch;             \
-        if (targets_only && PG_UNLIKELY(leaf_ & fresh_)) LEAVE(MET_OTHER);      \
-        double before_ = leaf_ | !fresh_ ? put_->grad : 0.0;                    \
-        put_->grad = before_ + (contribution);                                  \
-        put_->mark = epoch;                                                     \
-        pg_slab_of(put_)->reached = epoch;                                      \
-        remaining += fresh_ & !leaf_;                                           \
-    } while (0)
-
-static PG_NOINLINE int scan_step(pg_node *node, scan *state) {
-    const uint32_t epoch = state->epoch;
-    const int targets_only = state->targets_only;
-    size_t remaining = state->remaining;
-    double g = node->grad;
-    unsigned flags = node->flags;
-    switch (node->op) {
-#define LEAVE(code) return code
-#include "py_steps.inc"
-    case PG_OP_stand_in: PUT(node->in[0].node, g); break;
-    case PG_OP_sum:
-    case PG_OP_dot:
-        if (pg_check_fresh(node) < 0) return -1;
-        for (Py_ssize_t i = 0; i < pg_operand_count(node); i++) {
-            pg_node *operand = pg_operand_node(node, i);
-            if (operand) PUT(operand, node->op == PG_OP_sum ? g : pg_zmul(g, pg_operand_data(node, i ^ 1)));
-        }
-        break;
-    default: return pg_released_error(node);
-    }
-    state->remaining = remaining;
-    return 0;
-}
-
-/* 0, MET_OTHER, or -1 with an error; *done is the number of nodes stepped on. */
-static inline int scan_down(pg_node *root, uint32_t epoch, const int targets_only, size_t *done) {
-    pg_slab *slab = pg_slab_of(root);
-    pg_node *node = root, *first = pg_slab_nodes(slab);
-    size_t remaining = 1, until_signals = PG_SIGNAL_MASK, steps = 0;
-    int outcome = 0;
-    for (;;) {
-        if (PG_LIKELY(node->mark == epoch)) {
-            double g = node->grad;
-            unsigned flags = node->flags;
-            remaining--;
-            switch (node->op) {
-#undef LEAVE
-#define LEAVE(code)         \
-    do {                    \
-        outcome = (code);   \
-        goto leave;         \
-    } while (0)
-#define PG_ARITHMETIC_ONLY /* rows without calls in line, so that no registers are saved for them */
-#include "py_steps.inc"
-#undef PG_ARITHMETIC_ONLY
-            default: {
-                scan state = {epoch, targets_only, remaining};
-                int code = scan_step(node, &state);
-                if (code) LEAVE(code);
-                remaining = state.remaining;
-            }
-            }
-            steps++;
-            if (!remaining) break;
-        }
-        if (PG_UNLIKELY(--until_signals == 0)) {
-            until_signals = PG_SIGNAL_MASK;
-            if (PyErr_CheckSignals() < 0) LEAVE(-1);
-        }
-        if (PG_LIKELY(node != first)) {
-            node--;
-            continue;
-        }
-        do slab = slab->previous;
-        while (slab && slab->reached != epoch);
-        if (!slab) {
-            PyErr_SetString(PyExc_SystemError, "pygrad: backward lost a node that it had reached");
-            LEAVE(-1);
-        }
-        first = pg_slab_nodes(slab);
-        node = (pg_node *)slab->bump - 1;
-    }
-leave:
-    *done = steps;
-    return outcome;
-}
-#undef LEAVE
-#undef PUT
-
-static int can_scan(const pg_node *root) {
-    return !(root->flags & PG_COLLECTED) && !pg_is_leaf(root) && !pg_walks && !pg_thread.anomaly;
-}
-
-/* The targets, if any, are the only leaves that may be met. */
-static int scan_walk(pg_node *root, double grad, pg_node *const *targets, size_t count) {
-    size_t done = 0;
-    uint32_t epoch = pg_epoch_begin();
-    if (!epoch || pg_walk_enter(epoch) < 0) return -1;
-    for (size_t i = 0; i < count; i++) {
-        targets[i]->mark = epoch;
-        targets[i]->grad = 0.0;
-    }
-    root->mark = epoch;
-    root->grad = grad;
-    int failed = targets ? scan_down(root, epoch, 1, &done) : scan_down(root, epoch, 0, &done);
-    if (failed < 0) note_partial(done, 0);
-    pg_walk_leave(epoch);
-    return failed;
-}
-
 /* ---- backward ---- */
 
 int pg_check_root(const pg_node *root) {
@@ -400,14 +273,16 @@ static int backward_over_list(pg_node *root, double grad, int retain_graph) {
 }
 
 int pg_backward(pg_node *root, double grad, int retain_graph) {
+    size_t done = 0;
     if (pg_check_root(root) < 0) return -1;
     if (pg_is_leaf(root)) {
         root->grad += grad;
         return 0;
     }
     Py_INCREF(root);
-    int failed = retain_graph && can_scan(root) ? scan_walk(root, grad, NULL, 0)
-                                                : backward_over_list(root, grad, retain_graph);
+    int failed = -1;
+    if (!retain_graph || !pg_can_scan(root)) failed = backward_over_list(root, grad, retain_graph);
+    else if ((failed = pg_scan(root, grad, &done)) < 0) note_partial(done, 0);
     Py_DECREF(root);
     return failed;
 }
@@ -428,14 +303,14 @@ static int gradients_over_list(pg_node *root, double grad, pg_node *const *targe
     return failed;
 }
 
-int pg_gradients(pg_node *root, double grad, pg_node *const *targets, size_t count, double *gradients, int *foreign) {
-    int scannable = can_scan(root) && count > 0, failed = MET_OTHER;
+int pg_gradients(pg_node **root, double grad, pg_node *const *targets, size_t count, double *gradients, int *foreign) {
+    int scannable = pg_can_scan(*root) && count > 0, outcome = PG_MET_OTHER;
+    size_t done = 0;
     *foreign = 0;
     for (size_t i = 0; i < count; i++) scannable &= pg_is_leaf(targets[i]);
-    Py_INCREF(root);
-    if (scannable) failed = scan_walk(root, grad, targets, count);
-    for (size_t i = 0; i < count && !failed; i++) gradients[i] = targets[i]->grad;
-    if (failed == MET_OTHER) failed = gradients_over_list(root, grad, targets, count, gradients, foreign);
-    Py_DECREF(root);
-    return failed;
+    if (scannable) outcome = pg_scan_targets(root, grad, targets, count, &done);
+    if (outcome < 0) note_partial(done, 0);
+    for (size_t i = 0; i < count && !outcome; i++) gradients[i] = targets[i]->grad;
+    if (outcome == PG_MET_OTHER) outcome = gradients_over_list(*root, grad, targets, count, gradients, foreign);
+    return outcome;
 }

@@ -188,6 +188,13 @@ uint64_t pg_position_take(void) {
     return position;
 }
 
+uint64_t pg_written_at;
+
+void pg_note_write(void) {
+    pg_slab *slab = pg_slab_of_ops;
+    if (slab != &none) pg_written_at = slab->base + (uint64_t)((pg_node *)slab->bump - pg_slab_nodes(slab));
+}
+
 /* ---- slabs of leaves ---- */
 
 static pg_slab *with_room; /* but for the current one */

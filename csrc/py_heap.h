@@ -30,6 +30,7 @@ struct pg_slab {
     pg_slab *previous, *next; /* ops: in the order of creation; leaves: with room */
     uint32_t gone;            /* ops: nodes freed since it started afresh; leaves: nodes alive */
     uint32_t reached;         /* epoch of the last walk that reached a node here */
+    uint32_t spent;           /* ops: nodes spent by the walk under way: Note [Spending] in py_scan.c */
     uint8_t of_leaves;
     uint8_t listed;           /* leaves: current, or among those with room */
 };
@@ -52,6 +53,9 @@ void pg_slab_of_ops_emptied(pg_slab *slab);
 void pg_slab_of_leaves_changed(pg_slab *slab); /* unlisted, or emptied */
 /* A position after those of all nodes made so far, for a node that lives elsewhere; UINT64_MAX with MemoryError. */
 uint64_t pg_position_take(void);
+/* Data of a node that exists are written: no node made so far is known to be fresh. See Note [Scan] in py_scan.c. */
+extern uint64_t pg_written_at; /* the position of the first node that is younger */
+void pg_note_write(void);
 void pg_heap_clear_marks(void);                /* of every node in a slab */
 void pg_heap_stats(size_t *regions, size_t *live); /* counts slab by slab */
 
@@ -64,6 +68,7 @@ void pg_heap_stats(size_t *regions, size_t *live); /* counts slab by slab */
 #if defined(__SANITIZE_ADDRESS__)
 _Static_assert(offsetof(pg_node, mark) / 8 == 4 && sizeof(pg_node) == 64, "the word that stays readable");
 #include <sanitizer/asan_interface.h>
+#define PG_POISONS
 #define PG_POISON(node) (ASAN_POISON_MEMORY_REGION(node, 32), ASAN_POISON_MEMORY_REGION((char *)(node) + 40, 24))
 #define PG_UNPOISON(node) ASAN_UNPOISON_MEMORY_REGION(node, sizeof(pg_node))
 #define PG_UNPOISON_SLAB(slab) ASAN_UNPOISON_MEMORY_REGION(slab, PG_SLAB_BYTES)

@@ -50,6 +50,8 @@ PyObject *pg_place_of(pg_node *node) {
     return place;
 }
 
+int pg_places_noted(void) { return places && PyDict_GET_SIZE(places) > 0; }
+
 void pg_place_forget(pg_node *node) {
     PyObject *type, *value, *trace;
     PyErr_Fetch(&type, &value, &trace);

@@ -1,5 +1,5 @@
 /* py_node.h: the node of the eager graph, its allocation, its teardown, and the mode of the thread.
- * Owns the struct; knows the op table, not what any op computes. Next: py_record.c makes nodes, py_graph.c walks them. */
+ * Owns the struct; knows the op table, not what any op computes. Next: py_record.c makes nodes, py_scan.c walks them. */
 #ifndef PG_PY_NODE_H
 #define PG_PY_NODE_H
 
@@ -18,11 +18,13 @@
 #define PG_UNLIKELY(x) __builtin_expect(!!(x), 0)
 #define PG_PREFETCH(address) __builtin_prefetch(address, 1)
 #define PG_NOINLINE __attribute__((noinline))
+#define PG_INLINE static inline __attribute__((always_inline)) /* one copy for each constant that it is called with */
 #else
 #define PG_LIKELY(x) (x)
 #define PG_UNLIKELY(x) (x)
 #define PG_PREFETCH(address) ((void)(address))
 #define PG_NOINLINE
+#define PG_INLINE static inline
 #endif
 
 typedef struct pg_node pg_node;
@@ -127,6 +129,7 @@ void pg_leave_anomaly(void);
 int pg_place_note(pg_node *node, PyObject *place);
 PyObject *pg_place_of(pg_node *node); /* borrowed; NULL without an error where nothing was noted */
 void pg_place_forget(pg_node *node);
+int pg_places_noted(void); /* whether any is */
 void pg_stand_in_unlink(pg_node *stand_in); /* it becomes a leaf of its own */
 
 /* ---- allocation ---- */

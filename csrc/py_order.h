@@ -1,5 +1,5 @@
 /* py_order.h: the operands of a node, and the nodes under a root as a list in the order of creation.
- * Knows no arithmetic. The plain backward needs no list (py_graph.c); everything else that follows a graph takes one. */
+ * Knows no arithmetic. The plain backward needs no list (py_scan.c); everything else that follows a graph takes one. */
 #ifndef PG_PY_ORDER_H
 #define PG_PY_ORDER_H
 

@@ -175,6 +175,7 @@ static int set_data(PyObject *self, PyObject *value, void *closure) {
     if (load_number(value, "Value.data", &node->data) < 0) return -1;
     node->version++;
     pg_writes++;
+    pg_note_write();
     return 0;
 }
 

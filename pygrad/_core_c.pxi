@@ -60,6 +60,7 @@ cdef extern from "py_node.h":
     PyTypeObject pg_value_type
 
 cdef extern from "py_heap.h":
+    void pg_note_write()
     void pg_heap_stats(size_t *regions, size_t *live)
 
 cdef extern from "py_record.h":

@@ -117,6 +117,7 @@ cdef void keep_versions(pg_node *copy, uint8_t version, uint8_t seen):
 
     `seen` is that of the node, or of an n-ary node whether it is stale.
     """
+    pg_note_write()
     copy.version = version
     if copy.flags & PG_MANY:
         if seen:

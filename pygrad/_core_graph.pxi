@@ -31,7 +31,8 @@ def gradients(root, list targets, double grad=1.0, bint others=True, out=None):
     """The gradients of `root` with respect to `targets` times `grad`, as floats; no other leaf's .grad is touched.
 
     Without `others`, None where `root` was computed from other leaves too. With `out`, a C-contiguous array of float64
-    with an element a target, they are written there, and `out` is returned.
+    with an element a target, they are written there, and `out` is returned. `root` may be a list of one: where nothing
+    else holds what is in it, the graph is freed on the way, faster than afterwards, and None is left in the list.
     """
     if out is not None:
         return pg_gradients_buffer(root, targets, grad, others, out)

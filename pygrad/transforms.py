@@ -199,15 +199,16 @@ def value_and_grad(
 
 
 def _value_and_grad(run: Run) -> tuple[Any, Any]:
-    y = run.scalar()
-    gradients = None
+    box = [run.scalar()]
+    run.out = None  # so that the box alone holds it, and the graph may be freed on the way
+    value = run.result(box[0], False)
     if not (run.outside and run.nested):
         out = np.empty(len(run.inputs)) if run.single and run.flat is np.ndarray else None
-        gradients = _core.gradients(y, run.inputs, 1.0, not run.outside, out)
-    run.graph = gradients is None  # since y depends on something outside
-    if gradients is None:
-        gradients = _gradients(y, run, True)
-    return run.result(y, run.graph), run.shape(gradients)
+        gradients = _core.gradients(box, run.inputs, 1.0, not run.outside, out)
+        if gradients is not None:
+            return value, run.shape(gradients)
+    run.graph = True  # since y depends on something outside
+    return box[0], run.shape(_gradients(box[0], run, True))
 
 
 def grad(
