@@ -259,7 +259,8 @@ static void drain(pg_node *node) {
         if (PG_UNLIKELY(flags & (PG_MANY | PG_NOTED | PG_COLLECTED | PG_AMONG_LEAVES))) {
             if (gone) pg_slab_lost(slab, gone);
             gone = 0;
-            destroy(node);
+            if ((flags & (PG_AMONG_LEAVES | PG_NOTED)) == PG_AMONG_LEAVES) pg_heap_free(node);
+            else destroy(node);
             node = NULL;
         } else {
             pg_slab *its = pg_slab_of(node);

@@ -36,65 +36,57 @@ int pg_released_error(const pg_node *node) {
 
 /* ---- reaching: the list is its own queue ---- */
 
-static uint32_t last_epoch;
+uint32_t pg_last_epoch;
 static pg_node **spare; /* a buffer of the first capacity, kept for the next list */
 enum { FIRST_CAPACITY = 1 << 15, GROWTH = 4 };
 
 /* ---- walks under way ---- */
 
 int pg_walks;
-static PyObject *graveyard;
+uint32_t pg_epochs[PG_EPOCHS];
+PyObject *pg_graves;
 
-/* Their epochs, in no order; of more than so many walks inside one another the rest is not told apart. */
-enum { EPOCHS = 64 };
-static uint32_t epochs[EPOCHS];
-
-int pg_walk_enter(uint32_t epoch) {
-    if (pg_walks > 0 && !graveyard && !(graveyard = PyList_New(0))) return -1;
-    if (pg_walks < EPOCHS) epochs[pg_walks] = epoch;
+int pg_walk_enter_another(uint32_t epoch) {
+    if (!pg_graves && !(pg_graves = PyList_New(0))) return -1;
+    if (pg_walks < PG_EPOCHS) pg_epochs[pg_walks] = epoch;
     pg_walks++;
     return 0;
 }
 
-void pg_walk_leave(uint32_t epoch) {
+void pg_walk_leave_another(uint32_t epoch) {
     pg_walks--;
-    for (int i = 0; i < EPOCHS && i <= pg_walks; i++) {
-        if (epochs[i] != epoch) continue;
-        if (pg_walks < EPOCHS) epochs[i] = epochs[pg_walks]; /* the last takes its place */
+    for (int i = 0; i < PG_EPOCHS && i <= pg_walks; i++) {
+        if (pg_epochs[i] != epoch) continue;
+        if (pg_walks < PG_EPOCHS) pg_epochs[i] = pg_epochs[pg_walks]; /* the last takes its place */
         break;
     }
-    if (pg_walks > 0 || !graveyard) return;
+    if (pg_walks > 0 || !pg_graves) return;
     PyObject *type, *value, *trace; /* what dies here may run code of the user's */
     PyErr_Fetch(&type, &value, &trace);
-    Py_CLEAR(graveyard);
+    Py_CLEAR(pg_graves);
     PyErr_Restore(type, value, trace);
 }
 
 /* Whether a walk under way, other than the one of this epoch, has marked the node. */
 static int is_in_use(const pg_node *node, uint32_t own) {
-    if (pg_walks > EPOCHS) return 1;
+    if (pg_walks > PG_EPOCHS) return 1;
     for (int i = 0; i < pg_walks; i++)
-        if (epochs[i] != own && node->mark - epochs[i] <= 1) return 1;
+        if (pg_epochs[i] != own && node->mark - pg_epochs[i] <= 1) return 1;
     return 0;
 }
 
-PyObject *pg_graveyard(void) { return pg_walks > 1 ? graveyard : NULL; }
+PyObject *pg_graveyard(void) { return pg_walks > 1 ? pg_graves : NULL; }
 
 /* After 2**31 walks epochs begin again, and no node may keep a mark from before. 0 is the mark of a new node. */
-uint32_t pg_epoch_begin(void) {
-    if (last_epoch > UINT32_MAX - 4) {
-        if (pg_walks > 0) {
-            PyErr_SetString(pg_hooks.graph_error, "backward: inside another backward, at a bad moment; try again");
-            return 0;
-        }
-        pg_heap_clear_marks();
-        pg_collected_clear_marks();
-        last_epoch = 0;
+uint32_t pg_epoch_begin_again(void) {
+    if (pg_walks > 0) {
+        PyErr_SetString(pg_hooks.graph_error, "backward: inside another backward, at a bad moment; try again");
+        return 0;
     }
-    return last_epoch += 2;
+    pg_heap_clear_marks();
+    pg_collected_clear_marks();
+    return pg_last_epoch = 2;
 }
-
-void pg_epoch_set(uint32_t epoch) { last_epoch = epoch; }
 
 struct pg_kept {
     pg_node *node;
@@ -185,7 +177,7 @@ static int reach_all(pg_order *order, pg_node *root, int zero) {
         if (reach_operands(order, order->nodes[i], zero) < 0) return -1;
         if (PG_LIKELY((i & PG_SIGNAL_MASK) != PG_SIGNAL_MASK)) continue;
         if (PyErr_CheckSignals() < 0) return -1;
-        if (last_epoch != order->epoch) return 1;
+        if (pg_last_epoch != order->epoch) return 1;
     }
     return 0;
 }
@@ -247,7 +239,7 @@ static int sort_by_position(pg_order *order) {
     else sort_few(items, count);
     for (size_t i = 0; i < count && sorted; i++) order->nodes[i] = sorted[i].node;
     if (items != few) pg_pages_free(items, bytes);
-    return !sorted ? -1 : last_epoch != order->epoch;
+    return !sorted ? -1 : pg_last_epoch != order->epoch;
 }
 
 /* ---- the list ---- */

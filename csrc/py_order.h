@@ -38,14 +38,32 @@ int pg_order_release(pg_order *order);
  * the same nodes. So whatever walks a graph counts itself in pg_walks, with its epoch; and a walk inside another puts
  * back the marks and gradients of the interior nodes that it found marked by one under way. What is released meanwhile
  * lives on in a graveyard until the last walk has ended. An order does all that between pg_order_make and pg_order_free. */
+enum { PG_EPOCHS = 64 };
 extern int pg_walks;
-int pg_walk_enter(uint32_t epoch); /* 0, or -1 with an error */
-void pg_walk_leave(uint32_t epoch);
+extern uint32_t pg_epochs[PG_EPOCHS]; /* theirs, in no order; of more walks inside one another the rest is not told apart */
+int pg_walk_enter_another(uint32_t epoch);
+void pg_walk_leave_another(uint32_t epoch);
+extern PyObject *pg_graves;   /* a list, or NULL */
 PyObject *pg_graveyard(void); /* for pg_node_release: NULL where this is the only walk (borrowed) */
 
+/* 0, or -1 with an error. */
+static inline int pg_walk_enter(uint32_t epoch) {
+    if (PG_UNLIKELY(pg_walks > 0)) return pg_walk_enter_another(epoch);
+    pg_epochs[pg_walks++] = epoch;
+    return 0;
+}
+
+static inline void pg_walk_leave(uint32_t epoch) {
+    if (PG_LIKELY(pg_walks == 1 && !pg_graves)) pg_walks = 0;
+    else pg_walk_leave_another(epoch);
+}
+
 /* The epoch of a new walk, it and the next one; 0 with an error where that is not possible. */
-uint32_t pg_epoch_begin(void);
-void pg_epoch_set(uint32_t epoch); /* for tests: the last one */
+extern uint32_t pg_last_epoch;
+uint32_t pg_epoch_begin_again(void);
+static inline uint32_t pg_epoch_begin(void) {
+    return PG_UNLIKELY(pg_last_epoch > UINT32_MAX - 4) ? pg_epoch_begin_again() : (pg_last_epoch += 2);
+}
 
 /* -1 with GraphError: `node` has been released. */
 int pg_released_error(const pg_node *node);

@@ -88,7 +88,7 @@ cdef extern from "py_order.h":
     Py_ssize_t pg_operand_count(const pg_node *node)
     pg_node *pg_operand_node(const pg_node *node, Py_ssize_t i)
     double pg_operand_data(const pg_node *node, Py_ssize_t i)
-    void pg_epoch_set(uint32_t epoch)
+    uint32_t pg_last_epoch
 
 cdef extern from "py_bulk.h":
     object pg_lift_floats(list numbers)

@@ -125,7 +125,8 @@ def operands(node):
 
 def set_epoch(unsigned int epoch):
     """For tests: the number of the last walk."""
-    pg_epoch_set(epoch)
+    global pg_last_epoch
+    pg_last_epoch = epoch
 
 
 def heap_stats():
