@@ -171,8 +171,7 @@ static int reach_operands(pg_order *order, pg_node *node, int zero) {
 }
 
 /* 0 done, 1 a signal handler made another list: begin again, -1 error. */
-static int reach_all(pg_order *order, pg_node *root, int zero) {
-    if (reach(order, root, zero) < 0) return -1;
+static int reach_all(pg_order *order, int zero) {
     for (size_t i = 0; i < order->count; i++) {
         if (reach_operands(order, order->nodes[i], zero) < 0) return -1;
         if (PG_LIKELY((i & PG_SIGNAL_MASK) != PG_SIGNAL_MASK)) continue;
@@ -244,25 +243,43 @@ static int sort_by_position(pg_order *order) {
 
 /* ---- the list ---- */
 
+static int begin(pg_order *order, pg_node *const *targets, size_t target_count) {
+    put_back(order);
+    if (order->entered) pg_walk_leave(order->epoch);
+    order->entered = 0;
+    if (!(order->epoch = pg_epoch_begin()) || pg_walk_enter(order->epoch) < 0) return -1;
+    order->entered = 1;
+    order->foreign = 0;
+    order->count = 0;
+    for (size_t i = 0; i < target_count; i++) {
+        if (pg_walks > 1 && keep(order, targets[i]) < 0) return -1;
+        targets[i]->mark = order->epoch + 1;
+    }
+    return 0;
+}
+
 int pg_order_make(pg_order *order, pg_node *root, pg_node *const *targets, size_t target_count, int zero) {
     int again;
     memset(order, 0, sizeof *order);
     do {
-        put_back(order);
-        if (order->entered) pg_walk_leave(order->epoch);
-        order->entered = 0;
-        if (!(order->epoch = pg_epoch_begin()) || pg_walk_enter(order->epoch) < 0) return -1;
-        order->entered = 1;
-        order->foreign = 0;
-        order->count = 0;
-        for (size_t i = 0; i < target_count; i++) {
-            if (pg_walks > 1 && keep(order, targets[i]) < 0) return -1;
-            targets[i]->mark = order->epoch + 1;
-        }
-        again = reach_all(order, root, zero);
+        if (begin(order, targets, target_count) < 0 || reach(order, root, zero) < 0) return -1;
+        again = reach_all(order, zero);
         if (!again) again = sort_by_position(order);
     } while (again > 0);
     return again;
+}
+
+int pg_has_other_leaves(pg_node *const *roots, size_t root_count, pg_node *const *targets, size_t target_count) {
+    pg_order order;
+    int again;
+    memset(&order, 0, sizeof order);
+    do {
+        again = begin(&order, targets, target_count);
+        for (size_t i = 0; i < root_count && !again; i++) again = reach(&order, roots[i], 0);
+        if (!again) again = reach_all(&order, 0);
+    } while (again > 0);
+    pg_order_free(&order);
+    return again < 0 ? -1 : order.foreign;
 }
 
 int pg_order_release(pg_order *order) {

@@ -27,6 +27,10 @@ typedef struct {
 int pg_order_make(pg_order *order, pg_node *root, pg_node *const *targets, size_t target_count, int zero);
 void pg_order_free(pg_order *order);
 
+/* Whether any of the roots was computed from leaves that are not among the targets; -1 with an error. The caller owns
+ * references to the roots meanwhile. */
+int pg_has_other_leaves(pg_node *const *roots, size_t root_count, pg_node *const *targets, size_t target_count);
+
 /* Marks with epoch + 1 the nodes of the order that lead to a target. */
 void pg_order_prune(pg_order *order);
 static inline int pg_is_needed(const pg_order *order, const pg_node *node) { return node->mark == order->epoch + 1; }

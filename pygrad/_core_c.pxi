@@ -82,9 +82,9 @@ cdef extern from "py_order.h":
         pg_node **nodes
         size_t count
         uint32_t epoch
-        int foreign
     int pg_order_make(pg_order *order, pg_node *root, pg_node **targets, size_t count, int zero) except -1
     void pg_order_free(pg_order *order)
+    int pg_has_other_leaves(pg_node **roots, size_t root_count, pg_node **targets, size_t target_count) except -1
     Py_ssize_t pg_operand_count(const pg_node *node)
     pg_node *pg_operand_node(const pg_node *node, Py_ssize_t i)
     double pg_operand_data(const pg_node *node, Py_ssize_t i)

@@ -90,20 +90,18 @@ def record_custom(op, y, tuple operands):
         PyMem_Free(args)
 
 
-def has_other_leaves(root, list targets):
-    """Whether `root` was computed from leaves that are not among the targets."""
-    if not PG_IS_VALUE(root):
-        return False
-    cdef pg_order order
-    cdef pg_node **nodes = pg_nodes_of(targets)
+def has_other_leaves(list roots, list targets):
+    """Whether any Value among the roots was computed from leaves that are not among the targets."""
+    values = [root for root in roots if PG_IS_VALUE(root)]
+    cdef pg_node **nodes = NULL
+    cdef pg_node **leaves = NULL
     try:
-        try:
-            pg_order_make(&order, <pg_node *><PyObject *>root, nodes, len(targets), 0)
-            return order.foreign != 0
-        finally:
-            pg_order_free(&order)
+        nodes = pg_nodes_of(values)
+        leaves = pg_nodes_of(targets)
+        return pg_has_other_leaves(nodes, len(values), leaves, len(targets)) != 0
     finally:
         PyMem_Free(nodes)
+        PyMem_Free(leaves)
 
 
 def tangents(list outputs, list targets, list directions, bint graph):

@@ -123,7 +123,7 @@ class Run:
 
     def needs_graph(self, roots: list[Any]) -> bool:
         """Whether a result depends on something outside: see Note [Nesting]. Under no_grad nothing does."""
-        self.graph = self.outside and (self.nested or any(_core.has_other_leaves(root, self.inputs) for root in roots))
+        self.graph = self.outside and (self.nested or _core.has_other_leaves(roots, self.inputs))
         return self.graph
 
     def shape(self, gradients: Sequence[Any]) -> Any:
