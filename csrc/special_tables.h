@@ -1,6 +1,6 @@
 /* special_tables - coefficients of the special functions, printed by
  * csrc/special_tables.py, which says what each table fits: do not edit.
- * Knows no formula.  Next: special.c and its twin reference_special.py. */
+ * Knows no formula.  Next: special_erf.c and special_gamma.c, and their twins. */
 
 static const double ERFCX[4][20] = {
     {1.0, -1.1283791670955126, 1.0000000000000004, -0.7522527780636756,

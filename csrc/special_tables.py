@@ -46,7 +46,7 @@ def digamma_factor(t):
 
 
 def ierfcx_start(count):
-    """p_1 .. p_count of the expansion in special.c, lowest power first; 2 p_k =
+    """p_1 .. p_count of the expansion in special_erf.c, lowest power first; 2 p_k =
     (1 - c^2) p_{k-1}' - (2k - 3) c p_{k-1} - sum_{0<i<k} p_i p_{k-i}."""
     polys = [None, [mpf(-1) / 2, mpf(1) / 2]]
     for k in range(2, count + 1):
@@ -101,7 +101,7 @@ def show(name, table, python):
 
 HEAD = """special_tables - coefficients of the special functions, printed by
 csrc/special_tables.py, which says what each table fits: do not edit.
-Knows no formula.  Next: special.c and its twin reference_special.py."""
+Knows no formula.  Next: special_erf.c and special_gamma.c, and their twins."""
 
 
 if __name__ == "__main__":

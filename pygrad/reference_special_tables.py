@@ -1,6 +1,6 @@
 """special_tables - coefficients of the special functions, printed by
 csrc/special_tables.py, which says what each table fits: do not edit.
-Knows no formula.  Next: special.c and its twin reference_special.py."""
+Knows no formula.  Next: special_erf.c and special_gamma.c, and their twins."""
 
 ERFCX = (
     (

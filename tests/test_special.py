@@ -2,7 +2,7 @@
 
 Owns the statement of how many ulps (units in the last place of the true value) each
 function may err.  Must not know arrays or derivatives.
-Next: csrc/special.c and pygrad/reference_special.py, which it compares.
+Next: csrc/special.h and pygrad/reference_special.py, which it compares.
 """
 
 import math
