@@ -6,7 +6,7 @@ The contract is in reference_special.py.
 
 import math
 
-from pygrad.reference_special_blocks import INF, NAN, _divide, _pow, _two_product
+from pygrad.reference_special_blocks import INF, NAN, divide, pow, two_product
 
 # Powers and roots.
 
@@ -19,8 +19,8 @@ def cbrt(x: float) -> float:
     shift = e % 3
     m = math.ldexp(m, shift)
     y = math.pow(m, 0.3333333333333333)
-    square, square_low = _two_product(y, y)
-    cube, cube_low = _two_product(square, y)
+    square, square_low = two_product(y, y)
+    cube, cube_low = two_product(square, y)
     y = y + (((m - cube) - cube_low) - square_low * y) / (3.0 * square)
     return math.copysign(math.ldexp(y, (e - shift) // 3), x)
 
@@ -31,7 +31,7 @@ def power(a: float, b: float) -> float:
         return a * a
     if b == 1.0:
         return a
-    return _pow(a, b)
+    return pow(a, b)
 
 
 def pow_less_one(a: float, b: float) -> float:
@@ -40,7 +40,7 @@ def pow_less_one(a: float, b: float) -> float:
         return a
     if (b - 1.0) + 1.0 == b:
         return power(a, b - 1.0)
-    y = _pow(a, b)
+    y = pow(a, b)
     if 1e-290 < abs(y) < 1e290:
         return y / a
     return power(a, b - 1.0)
@@ -49,13 +49,13 @@ def pow_less_one(a: float, b: float) -> float:
 def ldexp(a: float, b: float) -> float:
     """a * 2^b for a float b, also where 2^b alone overflows; rounded once if b is an integer."""
     if b - b != 0.0:
-        return a * _pow(2.0, b)  # inf, nan
+        return a * pow(2.0, b)  # inf, nan
     whole = math.trunc(b)
     try:
         scaled = math.ldexp(a, min(max(whole, -1000000), 1000000))
     except OverflowError:
         scaled = math.copysign(INF, a)
-    return scaled * _pow(2.0, b - whole)
+    return scaled * pow(2.0, b - whole)
 
 
 # Division with remainder.
@@ -68,7 +68,7 @@ def mod(a: float, b: float) -> float:
 
 def floordiv(a: float, b: float) -> float:
     """Python's a // b, a / b at b == 0."""
-    return a // b if b != 0.0 else _divide(a, b)
+    return a // b if b != 0.0 else divide(a, b)
 
 
 def ieee_remainder(a: float, b: float) -> float:

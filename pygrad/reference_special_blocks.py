@@ -19,14 +19,14 @@ MAX_ORDER = 1e9  # larger orders n count as invalid
 # IEEE versions of what the standard library answers with an exception or an int.
 
 
-def _exp(x: float) -> float:
+def exp(x: float) -> float:
     try:
         return math.exp(x)
     except OverflowError:
         return INF
 
 
-def _pow(a: float, b: float) -> float:
+def pow(a: float, b: float) -> float:
     """C pow, signs of zeros and infinities included."""
     try:
         return math.pow(a, b)
@@ -39,7 +39,7 @@ def _pow(a: float, b: float) -> float:
         return -INF if a < 0.0 and math.fmod(b, 2.0) != 0.0 else INF
 
 
-def _divide(a: float, b: float) -> float:
+def divide(a: float, b: float) -> float:
     if b != 0.0:
         return a / b
     if a == 0.0 or a != a or b != b:
@@ -47,7 +47,7 @@ def _divide(a: float, b: float) -> float:
     return math.copysign(INF, a) * math.copysign(1.0, b)
 
 
-def _floor(x: float) -> float:
+def floor(x: float) -> float:
     """floor as a float; inf, nan and -0.0 pass through."""
     return float(math.floor(x)) if abs(x) < 4503599627370496.0 and x != 0.0 else x
 
@@ -55,7 +55,7 @@ def _floor(x: float) -> float:
 # Building blocks.
 
 
-def _polynomial(coefficients: Sequence[float], x: float) -> float:
+def polynomial(coefficients: Sequence[float], x: float) -> float:
     """Horner's rule, lowest power first in the table."""
     value = 0.0
     for c in reversed(coefficients):
@@ -63,7 +63,7 @@ def _polynomial(coefficients: Sequence[float], x: float) -> float:
     return value
 
 
-def _two_product(a: float, b: float) -> tuple[float, float]:
+def two_product(a: float, b: float) -> tuple[float, float]:
     """a * b as an unevaluated sum of two floats (Dekker 1971); exact for |a|, |b| < 1e150
     unless the low part underflows."""
     t = SPLITTER * a
@@ -76,11 +76,11 @@ def _two_product(a: float, b: float) -> tuple[float, float]:
     return p, ((ah * bh - p) + ah * bl + al * bh) + al * bl
 
 
-def _is_order(n: float) -> bool:
-    return 0.0 <= n <= MAX_ORDER and n == _floor(n)
+def is_order(n: float) -> bool:
+    return 0.0 <= n <= MAX_ORDER and n == floor(n)
 
 
-def _sin_pi(x: float) -> float:
+def sin_pi(x: float) -> float:
     """sin(pi x) for x >= 0: the reduction modulo 2 and into [0, 1/4] is exact."""
     r = math.fmod(x, 2.0)
     sign = 1.0
@@ -96,8 +96,8 @@ def _sin_pi(x: float) -> float:
     return sign * math.cos(PI * (0.5 - r))
 
 
-def _cos_pi(x: float) -> float:
-    """cos(pi x) for x >= 0, reduced like _sin_pi."""
+def cos_pi(x: float) -> float:
+    """cos(pi x) for x >= 0, reduced like sin_pi."""
     r = math.fmod(x, 2.0)
     sign = 1.0
     if r > 1.0:

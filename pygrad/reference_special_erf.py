@@ -8,7 +8,7 @@ Next: csrc/special_tables.py, which derives the coefficients.
 import math
 
 from pygrad import reference_special_tables as table
-from pygrad.reference_special_blocks import INF, NAN, _exp, _floor, _is_order, _polynomial, _two_product
+from pygrad.reference_special_blocks import INF, NAN, exp, floor, is_order, polynomial, two_product
 
 SQRT_HALF = 0.7071067811865476
 INV_SQRT_PI = 0.5641895835477563
@@ -21,9 +21,9 @@ def _scaled_exp(c: float, p: float, e: float) -> float:
     """c exp(-(p + e)) with |e| a rounding error of p; in two factors where exp(-p) would
     be subnormal, so that the only rounding there is the last one."""
     if p < 700.0:
-        y = _exp(-p)
+        y = exp(-p)
         return c * (y - y * e)
-    y = _exp(-0.5 * p)
+    y = exp(-0.5 * p)
     return (c * (y - y * e)) * y
 
 
@@ -31,7 +31,7 @@ def gaussian(x: float) -> float:
     """exp(-x^2), x^2 carried in two floats."""
     if abs(x) > 40.0:
         return 0.0
-    p, e = _two_product(x, x)
+    p, e = two_product(x, x)
     return _scaled_exp(1.0, p, e)
 
 
@@ -39,7 +39,7 @@ def norm_pdf(x: float) -> float:
     """Standard normal density exp(-x^2 / 2) / sqrt(2 pi)."""
     if abs(x) > 40.0:
         return 0.0
-    p, e = _two_product(x, x)
+    p, e = two_product(x, x)
     return _scaled_exp(INV_SQRT_TWO_PI, 0.5 * p, 0.5 * e)
 
 
@@ -49,7 +49,7 @@ def ndtr(x: float) -> float:
         return 1.0
     if x < -40.0:
         return 0.0
-    p, e = _two_product(x, x)
+    p, e = two_product(x, x)
     tail = _scaled_exp(0.5 * _erfcx_right(abs(x) * SQRT_HALF), 0.5 * p, 0.5 * e)
     return tail if x < 0.0 else 1.0 - tail
 
@@ -57,15 +57,15 @@ def ndtr(x: float) -> float:
 def _erfcx_right(x: float) -> float:
     """erfcx for x >= -1/2: fitted polynomials, from 5 on in 1 / x^2 (DLMF 7.12.1)."""
     if x < 0.5:
-        return _polynomial(table.ERFCX[0], x)
+        return polynomial(table.ERFCX[0], x)
     if x < 1.5:
-        return _polynomial(table.ERFCX[1], x - 1.0)
+        return polynomial(table.ERFCX[1], x - 1.0)
     if x < 3.0:
-        return _polynomial(table.ERFCX[2], x - 2.25)
+        return polynomial(table.ERFCX[2], x - 2.25)
     if x < 5.0:
-        return _polynomial(table.ERFCX[3], x - 4.0)
+        return polynomial(table.ERFCX[3], x - 4.0)
     r = 1.0 / x
-    return (_polynomial(table.ERFCX_LARGE, r * r) * INV_SQRT_PI) / x
+    return (polynomial(table.ERFCX_LARGE, r * r) * INV_SQRT_PI) / x
 
 
 def erfcx(x: float) -> float:
@@ -73,8 +73,8 @@ def erfcx(x: float) -> float:
     if x < -26.64:
         return INF
     if x < -0.5:
-        p, e = _two_product(x, x)
-        y = _exp(p)
+        p, e = two_product(x, x)
+        y = exp(p)
         return 2.0 * (y + y * e) - _erfcx_right(-x)
     return _erfcx_right(x)
 
@@ -91,7 +91,7 @@ def _ierfcx_start(k: float, x: float) -> float:
     factor = r * r
     total = 0.0
     for j in range(7, -1, -1):
-        total = total * factor + _polynomial(table.IERFCX_START[j], c)
+        total = total * factor + polynomial(table.IERFCX_START[j], c)
     return (2.0 * k / (s + x) + total * r) / (2.0 * k)
 
 
@@ -112,8 +112,8 @@ def _ierfcx_backward(n: float, x: float) -> float:
     """erfcx times the ratios I_k / I_{k-1}, which the same recurrence gives downwards
     without cancellation (Gautschi 1961)."""
     k = n + 1.0
-    if x < 100.0 and k < _floor(0.5 * (IERFCX_REACH - x * x)):
-        k = _floor(0.5 * (IERFCX_REACH - x * x))
+    if x < 100.0 and k < floor(0.5 * (IERFCX_REACH - x * x)):
+        k = floor(0.5 * (IERFCX_REACH - x * x))
     ratio = _ierfcx_start(k, x)
     product = 1.0
     while k > 1.0:
@@ -126,7 +126,7 @@ def _ierfcx_backward(n: float, x: float) -> float:
 
 def ierfcx(n: float, x: float) -> float:
     """exp(x^2) i^n erfc(x), the scaled repeated integral of erfc (DLMF 7.18)."""
-    if not _is_order(n) or x != x:
+    if not is_order(n) or x != x:
         return NAN
     if n == 0.0:
         return erfcx(x)

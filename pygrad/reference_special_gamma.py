@@ -8,7 +8,7 @@ Next: csrc/special_tables.py, which derives the coefficients.
 import math
 
 from pygrad import reference_special_tables as table
-from pygrad.reference_special_blocks import INF, NAN, PI, _exp, _floor, _is_order, _polynomial, _pow, _sin_pi
+from pygrad.reference_special_blocks import INF, NAN, PI, exp, floor, is_order, polynomial, pow, sin_pi
 
 EULER = 0.5772156649015329
 SQRT_TWO_PI = 2.5066282746310007
@@ -18,7 +18,7 @@ HALF_LOG_TWO_PI_LESS_HALF = 0.4189385332046727
 def _stirling(x: float) -> float:
     """log gamma(x) - (x - 1/2) log x + x - log(2 pi) / 2 for x >= 7 (DLMF 5.11.1)."""
     r = 1.0 / x
-    return r * _polynomial(table.STIRLING, r * r)
+    return r * polynomial(table.STIRLING, r * r)
 
 
 def _gamma_integer(x: float) -> float:
@@ -36,12 +36,12 @@ def _gamma_integer(x: float) -> float:
 def _gamma_small(x: float) -> float:
     """gamma for 0 < x < 7, from 1 / gamma(1 + t) on 0 <= t < 1."""
     if x < 1.0:
-        return 1.0 / (x * _polynomial(table.RECIPROCAL_GAMMA, x - 0.5))
+        return 1.0 / (x * polynomial(table.RECIPROCAL_GAMMA, x - 0.5))
     product = 1.0
     while x >= 2.0:
         x -= 1.0
         product *= x
-    return product / _polynomial(table.RECIPROCAL_GAMMA, x - 1.5)
+    return product / polynomial(table.RECIPROCAL_GAMMA, x - 1.5)
 
 
 def _gamma_factors(x: float) -> tuple[float, float]:
@@ -53,7 +53,7 @@ def _gamma_factors(x: float) -> tuple[float, float]:
 
 def _gamma_negative(y: float) -> float:
     """gamma(-y) = -pi / (y sin(pi y) gamma(y)) (DLMF 5.5.3), y > 0 not an integer."""
-    d = y * _sin_pi(y)
+    d = y * sin_pi(y)
     if y < 7.0:
         return -PI / (d * _gamma_small(y))
     if y > 200.0:
@@ -66,7 +66,7 @@ def gamma(x: float) -> float:
     """The gamma function; exact for the integers up to 23."""
     if x > 172.0:
         return INF
-    if x <= 23.0 and x == _floor(x):
+    if x <= 23.0 and x == floor(x):
         return _gamma_integer(x)
     if abs(x) < 1e-9:
         return 1.0 / (x * (1.0 + EULER * x))
@@ -81,21 +81,21 @@ def gamma(x: float) -> float:
 def _lgamma_positive(x: float) -> float:
     """Fitted pieces that carry the zeros at 1 and 2 as factors, Stirling from 7 on."""
     if x < 0.25:
-        return x * _polynomial(table.LGAMMA[0], x) - math.log(x)
+        return x * polynomial(table.LGAMMA[0], x) - math.log(x)
     if x < 0.75:
-        return _polynomial(table.LGAMMA[1], x - 0.5) - math.log(x)
+        return polynomial(table.LGAMMA[1], x - 0.5) - math.log(x)
     if x < 1.25:
-        return (1.0 - x) * -_polynomial(table.LGAMMA[0], x - 1.0)  # +0 at x = 1
+        return (1.0 - x) * -polynomial(table.LGAMMA[0], x - 1.0)  # +0 at x = 1
     if x < 1.75:
-        return _polynomial(table.LGAMMA[1], x - 1.5)
+        return polynomial(table.LGAMMA[1], x - 1.5)
     if x < 2.5:
-        return (x - 2.0) * _polynomial(table.LGAMMA[2], x - 2.125)
+        return (x - 2.0) * polynomial(table.LGAMMA[2], x - 2.125)
     if x < 7.0:
         product = 1.0
         while x >= 3.5:
             x -= 1.0
             product *= x
-        return _polynomial(table.LGAMMA[3], x - 3.0) + math.log(product)
+        return polynomial(table.LGAMMA[3], x - 3.0) + math.log(product)
     lead = (x - 0.5) * (math.log(x) - 1.0)
     return lead + (HALF_LOG_TWO_PI_LESS_HALF + _stirling(x))
 
@@ -105,20 +105,20 @@ def lgamma(x: float) -> float:
     to the larger of the two terms; inf at the poles."""
     if x > 0.0:
         return _lgamma_positive(x)
-    if x == _floor(x):
+    if x == floor(x):
         return INF
     if x > -0.25:
-        return x * _polynomial(table.LGAMMA[0], x) - math.log(-x)
+        return x * polynomial(table.LGAMMA[0], x) - math.log(-x)
     y = -x
-    return math.log(PI / (y * abs(_sin_pi(y)))) - _lgamma_positive(y)
+    return math.log(PI / (y * abs(sin_pi(y)))) - _lgamma_positive(y)
 
 
 def _digamma_one_plus(t: float) -> float:
     """digamma(1 + t) for 0 <= t < 2, the zero taken out in two floats."""
     factor = (t - table.PSI_ROOT_LESS_ONE[0]) - table.PSI_ROOT_LESS_ONE[1]
     if t < 0.75:
-        return factor * _polynomial(table.DIGAMMA[0], t - 0.375)
-    return factor * _polynomial(table.DIGAMMA[1], t - 1.375)
+        return factor * polynomial(table.DIGAMMA[0], t - 0.375)
+    return factor * polynomial(table.DIGAMMA[1], t - 1.375)
 
 
 def _digamma_positive(x: float) -> float:
@@ -133,7 +133,7 @@ def _digamma_positive(x: float) -> float:
         return _digamma_one_plus(x - 1.0) + total
     r = 1.0 / x
     square = r * r
-    return (math.log(x) - 0.5 * r) - square * _polynomial(table.DIGAMMA_LARGE, square)
+    return (math.log(x) - 0.5 * r) - square * polynomial(table.DIGAMMA_LARGE, square)
 
 
 def digamma(x: float) -> float:
@@ -142,10 +142,10 @@ def digamma(x: float) -> float:
         return _digamma_positive(x)
     if x == 0.0:
         return math.copysign(INF, -x)
-    if x == _floor(x) or x != x:
+    if x == floor(x) or x != x:
         return NAN
     y = -x
-    cotangent = PI / math.tan(PI * (y - _floor(y + 0.5)))
+    cotangent = PI / math.tan(PI * (y - floor(y + 0.5)))
     if y < 1.0:
         return _digamma_one_plus(y) + cotangent
     return (_digamma_positive(y) + 1.0 / y) + cotangent
@@ -168,37 +168,37 @@ def _zeta_tail(n: float, a: float) -> float:
 def _zeta_sum(n: float, x: float, base: float) -> float:
     """base^n zeta(n + 1, x) for x > 0, n >= 1, smallest terms first.  Stops where
     Euler-Maclaurin takes over or the terms have fallen below 1e-18 of the first."""
-    full = _floor(n + 11.0 - x)
-    enough = _floor(x * math.expm1(42.0 / n)) + 1.0
+    full = floor(n + 11.0 - x)
+    enough = floor(x * math.expm1(42.0 / n)) + 1.0
     k = full if full > 0.0 else 0.0
     total = 0.0
     if k <= enough:
-        total = _pow((x + k) / base, -n) * _zeta_tail(n, x + k)
+        total = pow((x + k) / base, -n) * _zeta_tail(n, x + k)
     else:
         k = enough
     while k > 0.0:
         k -= 1.0
-        total += _pow((x + k) / base, -n - 1.0) / base
+        total += pow((x + k) / base, -n - 1.0) / base
     return total
 
 
 def _factorial_zeta(n: float, x: float) -> float:
     """n! zeta(n + 1, x), |polygamma(n, x)| for x > 0; scaled where a factor leaves the
     range of floats (beyond n = 170 to a relative error of about 1e-12)."""
-    if n <= 170.0 and _pow(x, -n) > 1e-290:
+    if n <= 170.0 and pow(x, -n) > 1e-290:
         return gamma(n + 1.0) * _zeta_sum(n, x, 1.0)
     total = _zeta_sum(n, x, x)
     if n <= 170.0:
-        p = _pow(x, -0.5 * n)
+        p = pow(x, -0.5 * n)
         return ((gamma(n + 1.0) * total) * p) * p
-    return _exp((lgamma(n + 1.0) - n * math.log(x)) + math.log(total))
+    return exp((lgamma(n + 1.0) - n * math.log(x)) + math.log(total))
 
 
 def _polygamma_negative(n: float, y: float, odd: bool) -> float:
     """polygamma(n, -y), y > 0 not an integer: the sum of (k - y)^-(n+1) over k >= 0 is
     the sum over all integers k, about the nearest pole, less the sum over k < 0."""
-    r = _floor(y + 0.5) - y
-    nearest = gamma(n + 1.0) * _pow(abs(r), -n - 1.0)
+    r = floor(y + 0.5) - y
+    nearest = gamma(n + 1.0) * pow(abs(r), -n - 1.0)
     if nearest == INF:
         return INF if odd or r < 0.0 else -INF
     right = _factorial_zeta(n, 1.0 + r)
@@ -214,7 +214,7 @@ def _polygamma_negative(n: float, y: float, odd: bool) -> float:
 def polygamma(n: float, x: float) -> float:
     """The n-th derivative of digamma, (-1)^(n+1) n! zeta(n + 1, x) (DLMF 5.15.1, 25.11.12).
     At the poles inf for odd n; for even n nan, but -inf at 0 and inf at -0."""
-    if not _is_order(n) or x != x or x == -INF:
+    if not is_order(n) or x != x or x == -INF:
         return NAN
     if n == 0.0:
         return digamma(x)
@@ -223,7 +223,7 @@ def polygamma(n: float, x: float) -> float:
         return 0.0
     if x > 0.0:
         return _factorial_zeta(n, x) if odd else -_factorial_zeta(n, x)
-    if x == _floor(x):
+    if x == floor(x):
         if odd:
             return INF
         return math.copysign(INF, -x) if x == 0.0 else NAN

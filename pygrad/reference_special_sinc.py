@@ -3,7 +3,7 @@
 Owns their formulas.  The contract is in reference_special.py.
 """
 
-from pygrad.reference_special_blocks import INF, NAN, PI, _cos_pi, _is_order, _pow, _sin_pi
+from pygrad.reference_special_blocks import INF, NAN, PI, cos_pi, is_order, pow, sin_pi
 
 PI_TAIL = 3.8981718325193755e-17  # (pi - PI) / pi
 
@@ -15,7 +15,7 @@ def sinc(x: float) -> float:
         return 1.0
     if y >= 4503599627370496.0:
         return 0.0
-    return _sin_pi(y) / (PI * y)
+    return sin_pi(y) / (PI * y)
 
 
 def _sine_derivative(k: int, s: float, c: float) -> float:
@@ -48,7 +48,7 @@ def _sine_ratio_derivative(n: int, u: float, s: float, c: float) -> float:
 
 def _pi_power(n: float) -> float:
     """pi^n, with the rounding error of PI taken out."""
-    power = _pow(PI, n)
+    power = pow(PI, n)
     return power + power * (n * PI_TAIL)
 
 
@@ -57,7 +57,7 @@ def sinc_derivative(n: float, x: float) -> float:
     first term of the series keeps an odd derivative accurate down into the subnormals."""
     if n == 0.0:
         return sinc(x)
-    if not _is_order(n) or n > 619.0 or x != x:
+    if not is_order(n) or n > 619.0 or x != x:
         return NAN
     y = abs(x)
     if y == INF:
@@ -67,5 +67,5 @@ def sinc_derivative(n: float, x: float) -> float:
     if odd and y < 1e-9:
         g = (-_sine_derivative(order, 0.0, 1.0) / (n + 2.0) * _pi_power(n + 1.0)) * y
     else:
-        g = _sine_ratio_derivative(order, PI * y, _sin_pi(y), _cos_pi(y)) * _pi_power(n)
+        g = _sine_ratio_derivative(order, PI * y, sin_pi(y), cos_pi(y)) * _pi_power(n)
     return -g if x < 0.0 and odd else g
