@@ -10,7 +10,7 @@ test:             ## everything, as CI runs it
 	$(PYTHON) -m pytest
 
 quick:            ## the tests that take less than a minute together
-	$(PYTHON) -m pytest tests/test_graph.py tests/test_table.py tests/test_transforms.py tests/test_cases_*.py
+	$(PYTHON) -m pytest tests/test_graph.py tests/test_table.py tests/test_transforms*.py tests/test_cases_*.py
 
 asan:             ## the tests under the address and undefined-behaviour sanitizers; for Linux and gcc
 	rm -rf build/asan
