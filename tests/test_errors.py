@@ -1,7 +1,8 @@
 """The texts of errors, whole: which op, which operand, what was found, what was expected, what to do next.
 
-Both engines raise the same where both have the operation. Errors of transforms, custom ops, NumPy's protocol and
-pickles are pinned beside what they are about: test_transforms.py, test_custom.py, test_numpy.py, test_copy.py.
+Both engines raise the same where both have the operation. Errors of transforms, custom ops, NumPy's protocol, copies
+and pickles are pinned beside what they are about: test_transforms*.py, test_custom.py, test_numpy.py, test_copy*.py,
+test_pickle.py.
 """
 
 import re
