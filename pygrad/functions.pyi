@@ -159,12 +159,22 @@ fmax: _Binary
 fmin: _Binary
 clip: _Clip
 where: _Ternary
+less: _Binary
+less_equal: _Binary
+greater: _Binary
+greater_equal: _Binary
+equal: _Binary
+not_equal: _Binary
+logical_and: _Binary
+logical_or: _Binary
+logical_not: _Unary
 copysign: _Binary
 sign: _Unary
 floor: _Unary
 ceil: _Unary
 trunc: _Unary
 round: _Unary
+frozen: _Unary
 logaddexp: _Binary
 logaddexp2: _Binary
 xlogy: _Binary
@@ -195,6 +205,12 @@ rint: _Unary
 fix: _Unary
 clamp: _Clip
 swish: _Unary
+lt: _Binary
+le: _Binary
+gt: _Binary
+ge: _Binary
+eq: _Binary
+ne: _Binary
 expit: _Unary
 log_expit: _Unary
 gammaln: _Unary
@@ -234,6 +250,8 @@ __all__ = [  # noqa: RUF022
     "div",
     "divide",
     "elu",
+    "eq",
+    "equal",
     "erf",
     "erfc",
     "erfcx",
@@ -251,15 +269,23 @@ __all__ = [  # noqa: RUF022
     "fmax",
     "fmin",
     "fmod",
+    "frozen",
     "gamma",
     "gammaln",
     "gaussian",
+    "ge",
     "gelu",
+    "greater",
+    "greater_equal",
+    "gt",
     "hypot",
     "ieee_remainder",
     "ierfcx",
     "ldexp",
+    "le",
     "leaky_relu",
+    "less",
+    "less_equal",
     "lgamma",
     "log",
     "log10",
@@ -270,17 +296,23 @@ __all__ = [  # noqa: RUF022
     "log_norm_cdf",
     "logaddexp",
     "logaddexp2",
+    "logical_and",
+    "logical_not",
+    "logical_or",
     "logsigmoid",
+    "lt",
     "maximum",
     "minimum",
     "mod",
     "mul",
     "multiply",
     "ndtr",
+    "ne",
     "neg",
     "negative",
     "norm_cdf",
     "norm_pdf",
+    "not_equal",
     "polygamma",
     "pos",
     "positive",

@@ -378,12 +378,22 @@ where = op(
     lambda g, y, a, b, c: g if a != 0 else 0.0,
     lambda g, y, a, b, c: 0.0 if a != 0 else g,
 )
+less = op("less", lambda a, b: a < b, zero, zero)  # of floats: a bool, which Op makes 1.0 or 0.0
+less_equal = op("less_equal", lambda a, b: a <= b, zero, zero)
+greater = op("greater", lambda a, b: a > b, zero, zero)
+greater_equal = op("greater_equal", lambda a, b: a >= b, zero, zero)
+equal = op("equal", lambda a, b: a == b, zero, zero)
+not_equal = op("not_equal", lambda a, b: a != b, zero, zero)
+logical_and = op("logical_and", lambda a, b: bool(a) and bool(b), zero, zero)
+logical_or = op("logical_or", lambda a, b: bool(a) or bool(b), zero, zero)
+logical_not = op("logical_not", lambda a: not a, zero)
 copysign = op("copysign", math.copysign, lambda g, y, a, b: zmul(g, sign(a) * copysign(1, b)), zero)
 sign = op("sign", lambda a: 1.0 if a > 0 else -1.0 if a < 0 else 0.0 if a == 0 else a, zero)
 floor = op("floor", rounding(math.floor), zero)
 ceil = op("ceil", rounding(math.ceil), zero)
 trunc = op("trunc", rounding(math.trunc), zero)
 round = op("round", rounding(builtins.round), zero)
+frozen = op("frozen", lambda a: a, zero)
 
 # Products and sums of exponentials and logarithms; the difference of equal infinities is nan
 logaddexp = op(
@@ -417,7 +427,8 @@ ALIASES: dict[str, str] = {
     "absolute": "abs", "fabs": "abs", "power": "pow", "float_power": "pow", "floor_divide": "floordiv",
     "remainder": "mod", "arcsin": "asin", "arccos": "acos", "arctan": "atan", "arctan2": "atan2", "arcsinh": "asinh",
     "arccosh": "acosh", "arctanh": "atanh", "rad2deg": "degrees", "deg2rad": "radians", "rint": "round", "fix": "trunc",
-    "clamp": "clip", "swish": "silu",
+    "clamp": "clip", "swish": "silu", "lt": "less", "le": "less_equal", "gt": "greater", "ge": "greater_equal",
+    "eq": "equal", "ne": "not_equal",
     "expit": "sigmoid", "log_expit": "logsigmoid", "gammaln": "lgamma", "psi": "digamma", "norm_cdf": "ndtr",
     "log_norm_cdf": "log_ndtr", "tgamma": "gamma",
 }  # fmt: skip

@@ -57,6 +57,7 @@ def envelope(n: Any, x: Any) -> Any:
 ONCE = "IEEE 754 rounds the result once"
 LIBM = "libm's function, within an ulp on the platforms tested"
 SELECTS = "chooses among operands, and computes nothing"
+TRUTHS = "a truth is 1 or 0 exactly, and its gradient of zero is exact"
 STEPS = "steps are exact, and so is their gradient of zero"
 REMAINDER = "a remainder is exact until a last addition of b; its gradient is a quotient, rounded"
 SUBNORMAL = "; below 1e-304 it is a multiple of a subnormal, up to 745 ulps of it"
@@ -156,12 +157,20 @@ CONTRACT: dict[str, Promise] = {
     "fmin": ulps(0, 0, 0, why=SELECTS),
     "clip": ulps(0, 0, 0, 0, why=SELECTS),
     "where": ulps(0, 0, 0, 0, why=SELECTS),
+    **{
+        name: ulps(0, 0, 0, why=TRUTHS)
+        for name in (
+            "less", "less_equal", "greater", "greater_equal", "equal", "not_equal", "logical_and", "logical_or",
+        )
+    },
+    "logical_not": ulps(0, 0, why=TRUTHS),
     "copysign": ulps(0, 0, 0, why="the sign alone changes"),
     "sign": ulps(0, 0, why=STEPS),
     "floor": ulps(0, 0, why=STEPS),
     "ceil": ulps(0, 0, why=STEPS),
     "trunc": ulps(0, 0, why=STEPS),
     "round": ulps(0, 0, why=STEPS),
+    "frozen": ulps(0, 0, why="nothing changes; its gradient of zero is what it is for"),
     # Products and sums of exponentials and logarithms
     "logaddexp": ulps(
         2, 2, 2,
@@ -194,6 +203,9 @@ KINKS: dict[str, Callable[..., bool]] = {
     "fmax": lambda a, b: a == b, "fmin": lambda a, b: a == b, "clip": lambda a, b, c: a in (b, c) or b == c,
     "copysign": lambda a, b: a == 0 or b == 0, "sign": lambda a: a == 0,
 }  # fmt: skip
+
+# Rows whose gradient is on purpose not the derivative of their value.
+NO_DERIVATIVE = {"frozen"}
 
 # Of a row that has no promise of its own; one bound for its value and its gradients.
 DEFAULT = ulps(4, why="a few roundings")

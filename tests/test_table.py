@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import math
+import operator
 import random
 from collections import Counter
 from collections.abc import Callable, Iterable
@@ -17,7 +18,7 @@ from typing import Any
 import mpmath
 import pytest
 import sympy
-from contract import CONTRACT, DEFAULT, KINKS, Promise, errors, truth_of
+from contract import CONTRACT, DEFAULT, KINKS, NO_DERIVATIVE, Promise, errors, truth_of
 from domains import INF, NAN, ORDERS, SPECIALS, draw, in_domain, interval, samples, special_operands, spread
 from formulas import CONSTANTS, Symbols, evaluate, parse
 from mpmath import mp, mpf
@@ -159,6 +160,35 @@ def test_a_zero_adjoint_gives_a_zero_gradient(row):
             assert all(partial == 0 for partial in _core.evaluate_vjp(row.name, g, y, *operands)), operands
 
 
+def test_truths():
+    """1.0 or 0.0; nan compares as in Python, and is true as in bool(nan)."""
+    numbers = (-1.0, -0.0, 0.0, 2.0, INF, NAN)
+    for a, b in product(numbers, repeat=2):
+        for name, short in (("less", "lt"), ("less_equal", "le"), ("greater", "gt"), ("greater_equal", "ge"),
+                            ("equal", "eq"), ("not_equal", "ne")):  # fmt: skip
+            expected = float(getattr(operator, short)(a, b))
+            assert same(FUNCTIONS[name](a, b), expected)
+            x = Value(a)
+            truth = FUNCTIONS[short](x, b)
+            assert (truth.data, truth.op, truth.requires_grad) == (expected, name, True)
+            assert getattr(x, name)(b).data == expected
+            truth.backward()
+            assert x.grad == 0.0
+        assert same(FUNCTIONS["logical_and"](a, b), float(bool(a and b)))
+        assert same(FUNCTIONS["logical_or"](a, b), float(bool(a or b)))
+        assert same(FUNCTIONS["logical_not"](a), float(not a))
+        assert (Value(a) < b) is (a < b)  # the operator gives a bool
+
+
+def test_frozen_is_a_constant_to_gradients():
+    x = Value(3.0)
+    y = pygrad.frozen(x) * x
+    y.backward()
+    assert (y.data, x.grad) == (9.0, 3.0)
+    assert pygrad.frozen(2.0) == 2.0
+    assert pygrad.hessian(lambda v: v[0] * v[1] * pygrad.frozen(v[0]))([2.0, 3.0]) == [[0.0, 2.0], [2.0, 0.0]]
+
+
 # ------------------------------------------------------------------------------------- SymPy: gradients are derivatives
 
 
@@ -171,8 +201,9 @@ def moderate_points(row: Row, count: int) -> list[tuple[float, ...]]:
         point = tuple(
             float(rng.randint(0, 3)) if domain.integers else rng.randint(-3000, 3000) / 1024 for domain in domains
         )
-        if row.name == "where" and rng.random() < 0.3:
-            point = (0.0, *point[1:])
+        if row.name in ("where", "logical_and", "logical_or", "logical_not") and rng.random() < 0.3:
+            at = rng.randrange(1 if row.name == "where" else row.arity)
+            point = (*point[:at], 0.0, *point[at + 1 :])
         if (
             in_domain(row, point)
             and len(set(point)) == row.arity
@@ -224,6 +255,10 @@ def wrong_derivatives(row: Row, count: int = 300, met: Counter[Any] | None = Non
 
 @each_row
 def test_gradients_are_sympy_s_derivatives(row):
+    if row.name in NO_DERIVATIVE:
+        assert set(row.gradients) == {"0"}
+        assert wrong_derivatives(row)
+        return
     met: Counter[Any] = Counter()
     assert not wrong_derivatives(row, met=met)
     assert min(met.values()) >= 20

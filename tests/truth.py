@@ -7,6 +7,7 @@ test_subgradients.py. Operands are mpf. Next: contract.py, which says how close 
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
@@ -267,6 +268,20 @@ TRUTH: dict[str, tuple[Callable[..., Any], ...]] = {
         lambda a, b, c: mpf(a != 0),
         lambda a, b, c: mpf(a == 0),
     ),
+    **{
+        name: (lambda a, b, compare=compare: mpf(compare(a, b)), zero, zero)
+        for name, compare in {
+            "less": operator.lt,
+            "less_equal": operator.le,
+            "greater": operator.gt,
+            "greater_equal": operator.ge,
+            "equal": operator.eq,
+            "not_equal": operator.ne,
+            "logical_and": lambda a, b: bool(a and b),
+            "logical_or": lambda a, b: bool(a or b),
+        }.items()
+    },
+    "logical_not": (lambda a: mpf(not a), zero),
     "copysign": (
         lambda a, b: abs(a) * mp.sign(b),
         lambda a, b: mp.sign(a) * mp.sign(b),
@@ -277,6 +292,7 @@ TRUTH: dict[str, tuple[Callable[..., Any], ...]] = {
     "ceil": (mp.ceil, zero),
     "trunc": (lambda a: mpf(truncated(fraction(a))), zero),
     "round": (lambda a: mpf(round(fraction(a))), zero),
+    "frozen": (first, zero),
     # Products and sums of exponentials and logarithms
     "logaddexp": (true_logaddexp, lambda a, b: true_sigmoid(a - b), lambda a, b: true_sigmoid(b - a)),
     "logaddexp2": (
