@@ -23,6 +23,8 @@ pg_op_info pg_ops[PG_OP_COUNT] = {
     [PG_OP_closure] = {.name = "leaf", .summary = "a value with parents and a backward_fn of the user's"},
     [PG_OP_custom] = {.name = "custom", .summary = "an op of the user's"},
     [PG_OP_released] = {.name = "released", .summary = "a node whose operands are gone"},
+    [PG_OP_input] = {.name = "input", .summary = "an input of a program"},
+    [PG_OP_constant] = {.name = "constant", .summary = "a constant of a program"},
     [PG_OP_stand_in] = {.name = "stand_in", .arity = 1, .summary = "a leaf's place in the graph of its gradient"},
 };
 

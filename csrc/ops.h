@@ -23,6 +23,8 @@ enum pg_op {
     PG_OP_custom,                /* n-ary: an op of the user's, in Python */
     PG_OP_released,              /* what backward(retain_graph=False) leaves; `seen` holds what it was */
     PG_OP_stand_in,              /* of a leaf, in the graph of a gradient: see Note [Stand-ins] in py_gradient.c */
+    PG_OP_input,                 /* of a program: see program.h */
+    PG_OP_constant,
     PG_OP_COUNT
 };
 

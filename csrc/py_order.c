@@ -258,28 +258,28 @@ static int begin(pg_order *order, pg_node *const *targets, size_t target_count) 
     return 0;
 }
 
-int pg_order_make(pg_order *order, pg_node *root, pg_node *const *targets, size_t target_count, int zero) {
+int pg_order_make_all(pg_order *order, pg_node *const *roots, size_t root_count, pg_node *const *targets,
+                      size_t target_count, int zero) {
     int again;
     memset(order, 0, sizeof *order);
     do {
-        if (begin(order, targets, target_count) < 0 || reach(order, root, zero) < 0) return -1;
-        again = reach_all(order, zero);
+        again = begin(order, targets, target_count);
+        for (size_t i = 0; i < root_count && !again; i++) again = reach(order, roots[i], zero);
+        if (!again) again = reach_all(order, zero);
         if (!again) again = sort_by_position(order);
     } while (again > 0);
     return again;
 }
 
+int pg_order_make(pg_order *order, pg_node *root, pg_node *const *targets, size_t target_count, int zero) {
+    return pg_order_make_all(order, &root, 1, targets, target_count, zero);
+}
+
 int pg_has_other_leaves(pg_node *const *roots, size_t root_count, pg_node *const *targets, size_t target_count) {
     pg_order order;
-    int again;
-    memset(&order, 0, sizeof order);
-    do {
-        again = begin(&order, targets, target_count);
-        for (size_t i = 0; i < root_count && !again; i++) again = reach(&order, roots[i], 0);
-        if (!again) again = reach_all(&order, 0);
-    } while (again > 0);
+    int failed = pg_order_make_all(&order, roots, root_count, targets, target_count, 0), foreign = order.foreign;
     pg_order_free(&order);
-    return again < 0 ? -1 : order.foreign;
+    return failed ? -1 : foreign;
 }
 
 int pg_order_release(pg_order *order) {

@@ -25,6 +25,8 @@ typedef struct {
  * become 0. Returns 0, or -1 with an error; either way end with pg_order_free.
  * The caller owns a reference to the root meanwhile. */
 int pg_order_make(pg_order *order, pg_node *root, pg_node *const *targets, size_t target_count, int zero);
+int pg_order_make_all(pg_order *order, pg_node *const *roots, size_t root_count, pg_node *const *targets,
+                      size_t target_count, int zero); /* under several roots */
 void pg_order_free(pg_order *order);
 
 /* Whether any of the roots was computed from leaves that are not among the targets; -1 with an error. The caller owns

@@ -1,7 +1,8 @@
 # _core_c.pxi: declarations of csrc, for the other parts of _core.pyx.
 
 from cpython.object cimport PyTypeObject
-from libc.stdint cimport uint8_t, uint32_t
+from libc.stdint cimport uint8_t, uint32_t, uint64_t
+from libc.stdlib cimport free
 
 cdef extern from "ops.h":
     ctypedef struct pg_op_info:
@@ -117,3 +118,49 @@ cdef extern from "py_map.h":
     long long pg_map_get(const pg_map *map, const pg_node *node)
     int pg_map_set(pg_map *map, pg_node *node, long long number) except -1
     void pg_map_clear(pg_map *map)
+
+cdef extern from "program.h":
+    ctypedef uint32_t pg_index
+    ctypedef struct pg_guard:
+        pg_index value
+        double expected
+    ctypedef struct pg_program:
+        pg_index *outputs
+        pg_guard *guards
+        size_t count, input_count, output_count, guard_count
+    void pg_program_free(pg_program *program)
+    pg_program *pg_program_copy(const pg_program *program)
+    int pg_program_output(pg_program *program, pg_index value)
+    int pg_instruction_text(const pg_program *program, pg_index value, char *text, size_t room)
+
+cdef extern from "differentiate.h":
+    pg_program *pg_reverse(const pg_program *program, const pg_index *wrt, size_t wrt_count, int seeded)
+    pg_program *pg_forward_mode(const pg_program *program, const pg_index *wrt, size_t wrt_count)
+    pg_program *pg_jacobian(const pg_program *program, const pg_index *wrt, size_t wrt_count, int forward,
+                            pg_index **rows, pg_index **columns, size_t *entries)
+
+cdef extern from "optimise.h":
+    ctypedef struct pg_optimise_report:
+        size_t before, folded, simplified, merged, dead, after
+    pg_program *pg_optimise(const pg_program *program, pg_optimise_report *report)
+
+cdef extern from "plan.h":
+    ctypedef struct pg_plan:
+        size_t word_count, constant_count, input_count, output_count, guard_count
+        size_t slot_count, run_count, fused_count, instruction_count
+    pg_plan *pg_plan_make(const pg_program *program)
+    void pg_plan_free(pg_plan *plan)
+
+cdef extern from "interpret.h":
+    double *pg_slots_new(const pg_plan *plan)
+    double *pg_numbers_new(const pg_plan *plan)
+    Py_ssize_t pg_interpret(const pg_plan *plan, const double *inputs, double *slots, double *outputs)
+
+cdef extern from "py_program.h":
+    ctypedef struct pg_captured:
+        PyObject *inputs
+        PyObject *outputs
+        PyObject *guards
+        PyObject *inner
+        uint64_t since
+    pg_program *pg_program_of_nodes(const pg_captured *captured, object outside) except NULL

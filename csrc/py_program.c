@@ -1,0 +1,159 @@
+/* py_program.c: the nodes under the outputs, in the order of creation, as instructions. See py_program.h. */
+#include "py_program.h"
+
+#include "py_map.h"
+#include "py_order.h"
+#include "py_record.h"
+
+typedef struct {
+    const pg_captured *captured;
+    PyObject *outside;
+    pg_program *program;
+    pg_map places; /* of nodes: their values */
+} maker;
+
+static int memory_error(void) {
+    PyErr_NoMemory();
+    return -1;
+}
+
+static int note(maker *m, pg_node *node, pg_index value) {
+    if (value == PG_NONE) return memory_error();
+    return pg_map_set(&m->places, node, (int64_t)value);
+}
+
+/* The value of a node that has a place, or of a leaf that was made on the way; PG_NONE with an error. */
+static pg_index value_of(maker *m, pg_node *node) {
+    int64_t place = pg_map_get(&m->places, node);
+    if (place >= 0) return (pg_index)place;
+    pg_index value = pg_program_constant(m->program, node->data);
+    return note(m, node, value) < 0 ? PG_NONE : value;
+}
+
+/* The operand as a value of the program; PG_NONE with an error. */
+static pg_index operand(maker *m, const pg_node *node, Py_ssize_t i) {
+    pg_node *of = pg_operand_node(node, i);
+    if (of) return value_of(m, of);
+    pg_index value = pg_program_constant(m->program, pg_operand_data(node, i));
+    if (value == PG_NONE) memory_error();
+    return value;
+}
+
+static int add_row(maker *m, pg_node *node) {
+    pg_index in[PG_MAX_ARITY] = {0};
+    for (int i = 0; i < pg_ops[node->op].arity; i++)
+        if ((in[i] = operand(m, node, i)) == PG_NONE) return -1;
+    return note(m, node, pg_program_row(m->program, node->op, in[0], in[1], in[2]));
+}
+
+static int add_many(maker *m, pg_node *node) {
+    Py_ssize_t count = pg_operand_count(node);
+    pg_index *operands = PyMem_New(pg_index, count ? count : 1);
+    int failed = !operands;
+    if (failed) memory_error();
+    for (Py_ssize_t i = 0; i < count && !failed; i++) failed = (operands[i] = operand(m, node, i)) == PG_NONE;
+    if (!failed) failed = note(m, node, pg_program_many(m->program, node->op, operands, (size_t)count)) < 0;
+    PyMem_Free(operands);
+    return failed ? -1 : 0;
+}
+
+static int add(maker *m, pg_node *node) {
+    if (node->op < PG_OP_TABLE_END) return add_row(m, node);
+    if (node->op == PG_OP_sum || node->op == PG_OP_dot) return add_many(m, node);
+    if (node->op == PG_OP_released) return pg_released_error(node);
+    PyObject *label = pg_op_label(node);
+    if (label) PyErr_Format(PyExc_NotImplementedError, "compile: an op '%U' cannot be part of a program", label);
+    Py_XDECREF(label);
+    return -1;
+}
+
+/* ---- what comes from outside ---- */
+
+static int is_old(const maker *m, const pg_node *node) { return pg_position(node) < m->captured->since; }
+
+/* Notes a node that the capture did not make as a further input: 0, or -1 with an error. */
+static int look_at(maker *m, pg_node *node) {
+    if (!(node->flags & PG_REQUIRES_GRAD) || pg_map_get(&m->places, node) >= 0) return 0;
+    int inner = pg_is_leaf(node) ? PySet_Contains(m->captured->inner, (PyObject *)node) : !is_old(m, node);
+    if (inner) return inner < 0 ? -1 : 0;
+    pg_index value = (pg_index)(PyList_GET_SIZE(m->captured->inputs) + PyList_GET_SIZE(m->outside));
+    if (PyList_Append(m->outside, (PyObject *)node) < 0) return -1;
+    return note(m, node, value);
+}
+
+static int look_at_all(maker *m, const pg_order *order, pg_node *const *roots, size_t root_count) {
+    for (size_t i = 0; i < root_count; i++)
+        if (look_at(m, roots[i]) < 0) return -1;
+    for (size_t i = 0; i < order->count; i++) {
+        if (is_old(m, order->nodes[i])) continue;
+        for (Py_ssize_t k = 0; k < pg_operand_count(order->nodes[i]); k++) {
+            pg_node *of = pg_operand_node(order->nodes[i], k);
+            if (of && look_at(m, of) < 0) return -1;
+        }
+    }
+    return 0;
+}
+
+/* ---- the whole ---- */
+
+static int add_results(maker *m) {
+    const pg_captured *captured = m->captured;
+    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(captured->outputs); i++) {
+        PyObject *output = PyList_GET_ITEM(captured->outputs, i);
+        pg_index value = PG_IS_VALUE(output) ? value_of(m, (pg_node *)output)
+                                             : pg_program_constant(m->program, PyFloat_AsDouble(output));
+        if (value == PG_NONE || pg_program_output(m->program, value) < 0) return memory_error();
+    }
+    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(captured->guards); i++) {
+        PyObject *guard = PyList_GET_ITEM(captured->guards, i);
+        pg_index value = value_of(m, (pg_node *)PyTuple_GET_ITEM(guard, 0));
+        double expected = PyFloat_AsDouble(PyTuple_GET_ITEM(guard, 1));
+        if (value == PG_NONE || pg_program_guard(m->program, value, expected) < 0) return memory_error();
+    }
+    return 0;
+}
+
+static int fill(maker *m, const pg_order *order, pg_node *const *roots, size_t root_count) {
+    Py_ssize_t inputs = PyList_GET_SIZE(m->captured->inputs);
+    for (Py_ssize_t i = 0; i < inputs; i++)
+        if (note(m, (pg_node *)PyList_GET_ITEM(m->captured->inputs, i), (pg_index)i) < 0) return -1;
+    if (look_at_all(m, order, roots, root_count) < 0) return -1;
+    m->program = pg_program_new((size_t)(inputs + PyList_GET_SIZE(m->outside)));
+    if (!m->program) return memory_error();
+    for (size_t i = 0; i < order->count; i++) {
+        if ((i & PG_SIGNAL_MASK) == PG_SIGNAL_MASK && PyErr_CheckSignals() < 0) return -1;
+        if (!is_old(m, order->nodes[i]) && add(m, order->nodes[i]) < 0) return -1;
+    }
+    return add_results(m);
+}
+
+/* The Values among outputs and guards, to be freed by PyMem_Free; NULL with an error. */
+static pg_node **roots_of(const pg_captured *captured, size_t *count) {
+    Py_ssize_t outputs = PyList_GET_SIZE(captured->outputs), guards = PyList_GET_SIZE(captured->guards);
+    pg_node **roots = PyMem_New(pg_node *, outputs + guards + 1);
+    if (!roots) return (pg_node **)PyErr_NoMemory();
+    *count = 0;
+    for (Py_ssize_t i = 0; i < outputs; i++) {
+        PyObject *output = PyList_GET_ITEM(captured->outputs, i);
+        if (PG_IS_VALUE(output)) roots[(*count)++] = (pg_node *)output;
+    }
+    for (Py_ssize_t i = 0; i < guards; i++)
+        roots[(*count)++] = (pg_node *)PyTuple_GET_ITEM(PyList_GET_ITEM(captured->guards, i), 0);
+    return roots;
+}
+
+pg_program *pg_program_of_nodes(const pg_captured *captured, PyObject *outside) {
+    maker m = {.captured = captured, .outside = outside};
+    pg_order order;
+    size_t root_count = 0;
+    pg_node **roots = roots_of(captured, &root_count);
+    if (!roots) return NULL;
+    int failed = pg_order_make_all(&order, roots, root_count, NULL, 0, 0);
+    if (!failed) failed = fill(&m, &order, roots, root_count) < 0;
+    pg_order_free(&order);
+    PyMem_Free(roots);
+    pg_map_clear(&m.places);
+    if (!failed) return m.program;
+    pg_program_free(m.program);
+    return NULL;
+}

@@ -1,0 +1,174 @@
+# _core_program.pxi: programs as Python objects. What they mean is in csrc/program.h; capture, variants and structures are
+# in pygrad/compile.py.
+
+
+cdef class Program:
+    """A static graph of scalars: captured, or a derivative of one that was. `print` shows it as it runs.
+
+    It is optimised and planned at its first run. One thread runs it at a time; another that comes meanwhile gets slots
+    of its own.
+    """
+
+    cdef pg_program *raw
+    cdef pg_program *small
+    cdef pg_plan *plan
+    cdef double *slots
+    cdef double *numbers
+    cdef bint busy
+    cdef pg_optimise_report report
+
+    def __dealloc__(self):
+        pg_program_free(self.raw)
+        pg_program_free(self.small)
+        pg_plan_free(self.plan)
+        free(self.slots)
+        free(self.numbers)
+
+    cdef int prepare(self) except -1:
+        if self.numbers != NULL:
+            return 0
+        if self.small == NULL:
+            self.small = pg_optimise(self.raw, &self.report)
+        if self.small != NULL and self.plan == NULL:
+            self.plan = pg_plan_make(self.small)
+        if self.plan != NULL and self.slots == NULL:
+            self.slots = pg_slots_new(self.plan)
+        if self.slots != NULL:
+            self.numbers = pg_numbers_new(self.plan)
+        if self.numbers == NULL:
+            raise MemoryError()
+        return 0
+
+    def run(self, list inputs not None):
+        """The outputs for a list of floats; or, as an int, the number of the first guard that did not hold."""
+        self.prepare()
+        if len(inputs) != <Py_ssize_t>self.plan.input_count:
+            raise ValueError(f"Program.run: needs {self.plan.input_count} numbers, found {len(inputs)}")
+        cdef double *slots = self.slots
+        cdef double *numbers = self.numbers
+        cdef Py_ssize_t failed
+        if self.busy:
+            slots, numbers = pg_slots_new(self.plan), pg_numbers_new(self.plan)
+        else:
+            self.busy = True
+        try:
+            if slots == NULL or numbers == NULL:
+                raise MemoryError()
+            for i in range(len(inputs)):
+                numbers[i] = inputs[i]
+            failed = pg_interpret(self.plan, numbers, slots, numbers + self.plan.input_count)
+            if failed >= 0:
+                return failed
+            return [numbers[self.plan.input_count + i] for i in range(self.plan.output_count)]
+        finally:
+            if slots == self.slots:
+                self.busy = False
+            else:
+                free(slots)
+                free(numbers)
+
+    def gradient(self, list wrt not None, bint seeded):
+        """The program that gives the same outputs, and then the gradients by the inputs of these numbers.
+
+        Of the only output, or with `seeded` of the sum of all outputs times further inputs, one an output.
+        """
+        if not seeded and self.raw.output_count != 1:
+            raise ValueError(f"gradient: needs one output, found {self.raw.output_count}")
+        cdef pg_index *inputs = input_numbers(self, wrt)
+        try:
+            return program_from(pg_reverse(self.raw, inputs, len(wrt), seeded))
+        finally:
+            PyMem_Free(inputs)
+
+    def tangent(self, list wrt not None):
+        """The program that gives the same outputs, and then their derivatives along further inputs, one a wrt."""
+        cdef pg_index *inputs = input_numbers(self, wrt)
+        try:
+            return program_from(pg_forward_mode(self.raw, inputs, len(wrt)))
+        finally:
+            PyMem_Free(inputs)
+
+    def jacobian(self, list wrt not None, bint forward):
+        """(program, rows, columns): the same outputs, and then the entries that may differ from zero, row by row."""
+        cdef pg_index *inputs = input_numbers(self, wrt)
+        cdef pg_index *rows = NULL
+        cdef pg_index *columns = NULL
+        cdef size_t entries = 0
+        try:
+            made = program_from(pg_jacobian(self.raw, inputs, len(wrt), forward, &rows, &columns, &entries))
+            return made, [rows[i] for i in range(entries)], [columns[i] for i in range(entries)]
+        finally:
+            PyMem_Free(inputs)
+            free(rows)
+            free(columns)
+
+    def select(self, list outputs not None):
+        """The program with these of its outputs alone, and the same guards."""
+        cdef pg_program *copy = pg_program_copy(self.raw)
+        made = program_from(copy)
+        copy.output_count = 0
+        for number in outputs:
+            if not 0 <= number < <Py_ssize_t>self.raw.output_count:
+                raise IndexError(f"select: output {number} is not one of {self.raw.output_count}")
+            if pg_program_output(copy, self.raw.outputs[<size_t>number]) < 0:
+                raise MemoryError()
+        return made
+
+    @property
+    def counts(self):
+        """(inputs, outputs, guards)."""
+        return self.raw.input_count, self.raw.output_count, self.raw.guard_count
+
+    def stats(self):
+        """What the passes did, in instructions, and what a run needs: a dict."""
+        self.prepare()
+        return {
+            "captured": self.report.before, "folded": self.report.folded, "simplified": self.report.simplified,
+            "merged": self.report.merged, "dead": self.report.dead, "instructions": self.report.after,
+            "fused": self.plan.fused_count, "runs": self.plan.run_count, "slots": self.plan.slot_count,
+            "bytes": self.plan.slot_count * sizeof(double) + self.plan.word_count * sizeof(uint32_t),
+            "inputs": self.plan.input_count, "outputs": self.plan.output_count, "guards": self.plan.guard_count,
+        }
+
+    def __str__(self):
+        self.prepare()
+        cdef char text[512]
+        lines = []
+        for value in range(self.small.count):
+            pg_instruction_text(self.small, <pg_index>value, text, sizeof(text))
+            lines.append(text.decode())
+        for i in range(self.small.guard_count):
+            lines.append(f"guard v{self.small.guards[i].value} == {self.small.guards[i].expected!r}")
+        lines.append(" ".join(["return", *(f"v{self.small.outputs[i]}" for i in range(self.small.output_count))]))
+        return "\n".join(lines)
+
+
+cdef pg_index *input_numbers(Program program, list wrt) except NULL:
+    """Numbers of inputs as an array, to be freed by PyMem_Free."""
+    cdef pg_index *numbers = <pg_index *>PyMem_Malloc((len(wrt) + 1) * sizeof(pg_index))
+    if numbers == NULL:
+        raise MemoryError()
+    for i in range(len(wrt)):
+        if not 0 <= wrt[i] < <Py_ssize_t>program.raw.input_count:
+            PyMem_Free(numbers)
+            raise IndexError(f"input {wrt[i]} is not one of {program.raw.input_count}")
+        numbers[i] = wrt[i]
+    return numbers
+
+
+cdef object program_from(pg_program *raw):
+    """A Program that owns `raw`."""
+    if raw == NULL:
+        raise MemoryError()
+    cdef Program made = Program.__new__(Program)
+    made.raw = raw
+    return made
+
+
+def program_of(list inputs not None, list outputs not None, list guards not None, set inner not None, since):
+    """(program, outside): what computes Values and floats from leaves; see csrc/py_program.h."""
+    cdef pg_captured captured
+    captured.inputs, captured.outputs = <PyObject *>inputs, <PyObject *>outputs
+    captured.guards, captured.inner, captured.since = <PyObject *>guards, <PyObject *>inner, since
+    outside = []
+    return program_from(pg_program_of_nodes(&captured, outside)), outside
