@@ -1,4 +1,4 @@
-"""Programs against the eager graph: values and gradients equal to the last bit, at the inputs of the capture and others.
+"""Programs against the eager graph: values and gradients equal to the last bit, where captured and elsewhere.
 
 PYGRAD_GRAPHS sets how many seeded graphs are drawn (default 4,000; PYGRAD_GRAPHS=100000 is the long run).
 """
@@ -13,7 +13,6 @@ import pytest
 from conftest import CORE, bits
 from random_graphs import build, number, plan, sign_of_nan_matters
 
-import pygrad
 from pygrad import Value, _core
 
 GRAPHS = int(os.environ.get("PYGRAD_GRAPHS", "4000"))
