@@ -85,3 +85,10 @@ int pg_op_find(const char *name) {
         if (strcmp(pg_op_aliases[i].spelling, name) == 0) return pg_op_aliases[i].op;
     return -1;
 }
+
+int pg_op_is_flat(int op) {
+    if (op <= PG_OP_leaf || op >= PG_OP_TABLE_END) return 0;
+    for (int i = 0; i < pg_ops[op].arity; i++)
+        if (strcmp(pg_ops[op].gradient[i], "0") != 0) return 0;
+    return 1;
+}

@@ -53,5 +53,6 @@ extern const int pg_op_alias_count;
 
 void pg_ops_init(void);               /* fills in what is derived: call once before anything else */
 int pg_op_find(const char *name);     /* opcode of a row or alias, -1 if there is none */
+int pg_op_is_flat(int op);            /* whether it is a row whose every gradient is 0 */
 
 #endif

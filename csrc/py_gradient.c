@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "formula.h"
+#include "py_capture.h"
 #include "py_graph.h"
 #include "py_record.h"
 #include "scalar.h"
@@ -27,6 +28,30 @@ PyObject *pg_apply(int op, PyObject *const *operands, int count) {
     return any_value ? pg_record(op, y, args, count) : PyFloat_FromDouble(y);
 }
 
+static const int comparison_rows[] = {
+    [PG_LT] = PG_OP_less,          [PG_LE] = PG_OP_less_equal, [PG_GT] = PG_OP_greater,
+    [PG_GE] = PG_OP_greater_equal, [PG_EQ] = PG_OP_equal,      [PG_NE] = PG_OP_not_equal,
+};
+
+/* A select of which both ways are recorded. */
+static PyObject *evaluate_where(const pg_formula *formula, const pg_expression *e, PyObject *const *letters,
+                                const double *numbers) {
+    PyObject *parts[4] = {NULL}, *chosen[3], *result = NULL;
+    int i = 0;
+    while (i < 2 && (parts[i] = pg_evaluate(formula, e->operand[i], letters, numbers))) i++;
+    PyObject *truth = i == 2 ? pg_apply(comparison_rows[e->what], parts, 2) : NULL;
+    if (truth && !PG_IS_VALUE(truth)) { /* which way is known for every replay */
+        result = pg_evaluate(formula, e->operand[PyFloat_AS_DOUBLE(truth) != 0 ? 2 : 3], letters, numbers);
+    } else if (truth) {
+        while (i < 4 && (parts[i] = pg_evaluate(formula, e->operand[i], letters, numbers))) i++;
+        chosen[0] = truth, chosen[1] = parts[2], chosen[2] = parts[3];
+        if (i == 4) result = pg_apply(PG_OP_where, chosen, 3);
+    }
+    for (i = 0; i < 4; i++) Py_XDECREF(parts[i]);
+    Py_XDECREF(truth);
+    return result;
+}
+
 PyObject *pg_evaluate(const pg_formula *formula, int at, PyObject *const *letters, const double *numbers) {
     const pg_expression *e = &formula->expressions[at];
     if (e->kind == PG_LETTER) {
@@ -34,6 +59,7 @@ PyObject *pg_evaluate(const pg_formula *formula, int at, PyObject *const *letter
         return letters[e->what];
     }
     if (e->kind == PG_NUMBER) return PyFloat_FromDouble(e->number);
+    if (e->kind == PG_SELECT && pg_is_capturing()) return evaluate_where(formula, e, letters, numbers);
     if (e->kind == PG_SELECT) {
         double left = pg_formula_number(formula, e->operand[0], numbers);
         double right = pg_formula_number(formula, e->operand[1], numbers);
@@ -78,7 +104,8 @@ PyObject **pg_adjoint_of(const pg_adjoints *all, const pg_node *node) {
 static int accumulate(PyObject **adjoint, PyObject *contribution) {
     if (!contribution) return -1;
     double number = pg_number_of(contribution);
-    if (!*adjoint && !(number == 0 && signbit(number))) {
+    int varies = pg_is_capturing() && PG_IS_VALUE(contribution); /* a replay may find a zero of the other sign */
+    if (!*adjoint && !varies && !(number == 0 && signbit(number))) {
         *adjoint = contribution;
         return 0;
     }

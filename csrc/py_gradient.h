@@ -40,6 +40,7 @@ PyObject **pg_adjoint_of(const pg_adjoints *all, const pg_node *node); /* NULL f
 /* ---- formulas on nodes: every object is a Value or a float; results are new references ---- */
 double pg_number_of(PyObject *object);
 PyObject *pg_apply(int op, PyObject *const *operands, int count);
+/* During a capture a select among nodes is recorded as `where`, so that a replay chooses anew: see Note [Capture]. */
 PyObject *pg_evaluate(const pg_formula *formula, int at, PyObject *const *letters, const double *numbers);
 PyObject *pg_operand_object(const pg_node *node, Py_ssize_t i);
 PyObject *pg_operands_tuple(const pg_node *node, int swap_pairs);

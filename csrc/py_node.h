@@ -29,6 +29,7 @@
 
 typedef struct pg_node pg_node;
 typedef struct pg_many pg_many;
+typedef struct pg_capture pg_capture;
 
 /* An operand: a node (owned), or a number kept inline where the operand does not require a gradient. */
 typedef union {
@@ -115,9 +116,10 @@ static inline unsigned pg_lowest(unsigned mask) { return mask & 1 ? 0 : mask & 2
 /* ---- the mode of a thread. pg_unusual counts the threads in which something is not as usual, so that making a node
  * looks at one global and no thread-local while nothing is. ---- */
 typedef struct {
-    int no_grad;  /* nothing is recorded */
+    int no_grad;  /* nothing is recorded; during a capture, as frozen */
     int anomaly;  /* depth of detect_anomaly */
     int tracing;  /* depth of transforms */
+    pg_capture *capture; /* the innermost under way, or NULL: py_capture.h */
 } pg_mode;
 extern _Thread_local pg_mode pg_thread;
 extern long pg_unusual;

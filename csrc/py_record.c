@@ -1,6 +1,7 @@
 /* py_record.c: the general way from operands to a node, and the n-ary ops. See py_record.h for the fast way. */
 #include "py_record.h"
 
+#include "py_capture.h"
 #include "scalar.h"
 
 pg_hooks_table pg_hooks;
@@ -29,6 +30,7 @@ pg_node *pg_leaf(double data, int requires_grad) {
     if (!node) return NULL;
     pg_node_set(node, PG_OP_leaf, data, PG_AMONG_LEAVES | PG_CONSTANTS | (requires_grad ? PG_REQUIRES_GRAD : 0), 0);
     node->in[0].node = node->in[1].node = NULL;
+    if (requires_grad && pg_is_capturing() && pg_capture_note_leaf(node) < 0) Py_CLEAR(node);
     return node;
 }
 
@@ -63,8 +65,9 @@ static pg_node *node_begin(int op, double y, const pg_arg *args, Py_ssize_t coun
         parents |= args[i].node->flags;
         seen += args[i].node->version;
     }
-    if (pg_thread.anomaly && op != PG_OP_closure && watch(op, y, args, count, closure, place) < 0) return NULL;
-    *recorded = (parents & PG_REQUIRES_GRAD) && !pg_thread.no_grad;
+    int looked_at = op != PG_OP_closure && op != PG_OP_frozen; /* the others make no number of their own */
+    if (pg_thread.anomaly && looked_at && watch(op, y, args, count, closure, place) < 0) return NULL;
+    *recorded = (parents & PG_REQUIRES_GRAD) && (!pg_thread.no_grad || pg_thread.capture);
     if (!*recorded) {
         Py_CLEAR(*place);
         return pg_leaf(y, 0);
@@ -83,7 +86,10 @@ static PyObject *node_end(pg_node *node, PyObject *place) {
         Py_DECREF(place);
         if (failed) Py_CLEAR(node);
     }
-    return (PyObject *)node;
+    if (PG_LIKELY(!pg_thread.no_grad) || !node) return (PyObject *)node;
+    PyObject *frozen = pg_capture_freeze(node);
+    Py_DECREF(node);
+    return frozen;
 }
 
 PyObject *pg_record(int op, double y, const pg_arg *args, int count) {

@@ -19,6 +19,7 @@ typedef struct {
     PyObject *arrays;  /* arrays(op, args) -> an op applied to operands of which one is an array, or NotImplemented */
     PyObject *anomaly; /* anomaly(op, operands, value, place, phase) raises AnomalyError */
     PyObject *graph_error; /* the exception class GraphError */
+    PyObject *capture_error; /* the exception class CaptureError */
 } pg_hooks_table;
 extern pg_hooks_table pg_hooks;
 
@@ -43,7 +44,8 @@ static inline int pg_load(PyObject *object, pg_arg *arg) {
 /* A leaf; NULL with an error where memory runs out. */
 pg_node *pg_leaf(double data, int requires_grad);
 
-/* The result `y` of a row of the table as a node: recorded where an operand requires a gradient, else a leaf. */
+/* The result `y` of a row of the table as a node: recorded where an operand requires a gradient, else a leaf. What is
+ * recorded under no_grad, during a capture, is a row `frozen` over the node. */
 PyObject *pg_record(int op, double y, const pg_arg *args, int count);
 
 /* The same for n-ary ops. Steals `closure`, also on failure. */

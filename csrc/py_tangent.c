@@ -2,12 +2,28 @@
  * with g = 1. See py_gradient.h. */
 #include "py_gradient.h"
 
+#include "py_capture.h"
 #include "py_graph.h"
 #include "py_record.h"
+
+/* The same for any number that a replay may find. */
+static PyObject *tangent_term_captured(PyObject *const *parts, PyObject *const *swapped) {
+    if (!PG_IS_VALUE(parts[0]) && isfinite(pg_number_of(parts[0]))) return pg_apply(PG_OP_zmul, parts, 2);
+    PyObject *zero = PyFloat_FromDouble(0.0), *choice[3] = {NULL}, *result = NULL;
+    PyObject *compared[] = {parts[1], zero};
+    if (zero) choice[0] = pg_apply(PG_OP_equal, compared, 2);
+    if (choice[0]) choice[1] = pg_apply(PG_OP_zmul, swapped, 2);
+    if (choice[1]) choice[2] = pg_apply(PG_OP_zmul, parts, 2);
+    if (choice[2]) result = pg_apply(PG_OP_where, choice, 3);
+    for (int i = 0; i < 3; i++) Py_XDECREF(choice[i]);
+    Py_XDECREF(zero);
+    return result;
+}
 
 /* tangent * partial, zero where either is zero: a partial of zero is a branch not taken (reverse mode's g of zero). */
 static PyObject *tangent_term(PyObject *tangent, PyObject *partial) {
     PyObject *parts[] = {tangent, partial}, *swapped[] = {partial, tangent};
+    if (pg_is_capturing() && PG_IS_VALUE(partial)) return tangent_term_captured(parts, swapped);
     return pg_apply(PG_OP_zmul, pg_number_of(partial) == 0 ? swapped : parts, 2);
 }
 

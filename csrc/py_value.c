@@ -7,11 +7,13 @@
 #include <string.h>
 
 #include "formula.h"
+#include "py_capture.h"
 #include "py_gradient.h"
 #include "py_graph.h"
 #include "py_order.h"
 #include "py_op.h"
 #include "py_record.h"
+#include "py_truth.h"
 #include "scalar.h"
 
 /* ---- number slots ---- */
@@ -93,9 +95,14 @@ static PyObject *value_divmod(PyObject *left, PyObject *right) {
     return pair;
 }
 
-static int value_bool(PyObject *self) { return ((pg_node *)self)->data != 0; }
+static int value_bool(PyObject *self) {
+    pg_node *node = (pg_node *)self;
+    return PG_UNLIKELY(pg_is_captured(node)) ? pg_capture_truth(node) : node->data != 0;
+}
 
 static PyObject *value_int(PyObject *self) {
+    if (PG_UNLIKELY(pg_is_captured((pg_node *)self)) && pg_capture_guard((pg_node *)self, PG_OP_trunc, "int") < 0)
+        return NULL;
     PyObject *number = PyFloat_FromDouble(((pg_node *)self)->data);
     PyObject *integer = number ? PyNumber_Long(number) : NULL;
     Py_XDECREF(number);
@@ -105,6 +112,10 @@ static PyObject *value_int(PyObject *self) {
 /* Within a transform a float would leave the graph, and its gradient would be silently zero. */
 static PyObject *value_float(PyObject *self) {
     pg_node *node = (pg_node *)self;
+    if (PG_UNLIKELY(pg_is_captured(node)) &&
+        pg_capture_refuse(node, "float(x)", PG_WOULD_REUSE,
+                          "use pygrad.math in place of math, and the Value itself in place of a float") < 0)
+        return NULL;
     if (PG_UNLIKELY(pg_thread.tracing && (node->flags & PG_REQUIRES_GRAD))) {
         PyErr_SetString(PyExc_TypeError,
                         "float(): a Value that is being differentiated would leave the graph as a constant; use "
@@ -114,11 +125,13 @@ static PyObject *value_float(PyObject *self) {
     return PyFloat_FromDouble(node->data);
 }
 
-/* ---- comparisons: of data; the hash is of identity ---- */
+/* ---- comparisons: of data, recorded during a capture; the hash is of identity ---- */
 
 static PyObject *value_richcompare(PyObject *self, PyObject *other, int op) {
     pg_arg b;
     double a = ((pg_node *)self)->data;
+    if (pg_is_capturing() && (pg_is_captured((pg_node *)self) || (PG_IS_VALUE(other) && pg_is_captured((pg_node *)other))))
+        return pg_truth_compare(self, other, op);
     if (PyLong_Check(other)) { /* as a float does it: exactly, and whatever its size */
         PyObject *number = PyFloat_FromDouble(a), *truth = number ? PyObject_RichCompare(number, other, op) : NULL;
         Py_XDECREF(number);
@@ -150,7 +163,12 @@ static PyObject *value_repr(PyObject *self) {
 
 static PyObject *get_data(PyObject *self, void *closure) {
     (void)closure;
-    return PyFloat_FromDouble(((pg_node *)self)->data);
+    pg_node *node = (pg_node *)self;
+    if (PG_UNLIKELY(pg_is_captured(node)) &&
+        pg_capture_refuse(node, "x.data", PG_WOULD_REUSE,
+                          "compute with the Value itself, or return it as a further result") < 0)
+        return NULL;
+    return PyFloat_FromDouble(node->data);
 }
 
 /* A real number for an attribute: 0, or -1 with an error that names it. */
@@ -172,6 +190,9 @@ static int load_number(PyObject *object, const char *name, double *number) {
 static int set_data(PyObject *self, PyObject *value, void *closure) {
     (void)closure;
     pg_node *node = (pg_node *)self;
+    if (pg_is_capturing())
+        return pg_capture_error("x.data = ...", PG_WOULD_NOT_REPEAT, "make a new Value, or return the number and write it "
+                                "outside");
     if (load_number(value, "Value.data", &node->data) < 0) return -1;
     node->version++;
     pg_writes++;
@@ -179,10 +200,18 @@ static int set_data(PyObject *self, PyObject *value, void *closure) {
     return 0;
 }
 
+#define BY_A_TRANSFORM "use pygrad.grad or value_and_grad here, or differentiate the whole"
+
+/* During a capture, what has to do with a node's gradient: 0, or -1 with an error. */
+static int refuse_gradient(pg_node *node, const char *what, const char *why) {
+    return PG_UNLIKELY(pg_is_captured(node)) ? pg_capture_refuse(node, what, why, BY_A_TRANSFORM) : 0;
+}
+
 /* After backward(create_graph=True) the gradient of a leaf is a node, as long as nothing else was added to it. */
 static PyObject *get_grad(PyObject *self, void *closure) {
     (void)closure;
     pg_node *node = (pg_node *)self;
+    if (refuse_gradient(node, "x.grad", PG_WOULD_REUSE) < 0) return NULL;
     PyObject *gradient = PG_UNLIKELY(node->flags & PG_NOTED) ? pg_leaf_gradient(node) : NULL;
     if (gradient && memcmp(&((pg_node *)gradient)->data, &node->grad, sizeof(double)) == 0) {
         Py_INCREF(gradient);
@@ -203,6 +232,7 @@ static int set_grad(PyObject *self, PyObject *value, void *closure) {
     (void)closure;
     pg_node *node = (pg_node *)self;
     double number = 0.0;
+    if (refuse_gradient(node, "x.grad = ...", PG_WOULD_NOT_REPEAT) < 0) return -1;
     if (value != Py_None && load_number(value, "Value.grad", &number) < 0) return -1;
     forget_gradient(node);
     node->grad = number;
@@ -249,6 +279,13 @@ static PyObject *get_requires_grad(PyObject *self, void *closure) {
     return PyBool_FromLong(((pg_node *)self)->flags & PG_REQUIRES_GRAD);
 }
 
+/* What was a constant may not become an input, nor an input a constant: but for leaves of the capture's own. */
+static int set_requires_grad_captured(pg_node *node, int truth) {
+    static const char instead[] = "use stop_gradient(x) for a constant, and set it outside";
+    if (truth) return pg_capture_error("x.requires_grad = True", PG_WOULD_NOT_REPEAT, instead);
+    return pg_capture_refuse(node, "x.requires_grad = False", PG_WOULD_NOT_REPEAT, instead);
+}
+
 static int set_requires_grad(PyObject *self, PyObject *value, void *closure) {
     (void)closure;
     pg_node *node = (pg_node *)self;
@@ -261,6 +298,8 @@ static int set_requires_grad(PyObject *self, PyObject *value, void *closure) {
                      pg_op_name(node));
         return -1;
     }
+    if (pg_is_capturing() && truth != (node->flags & PG_REQUIRES_GRAD) && set_requires_grad_captured(node, truth) < 0)
+        return -1;
     pg_writes++;
     node->flags = (uint8_t)(truth ? node->flags | PG_REQUIRES_GRAD : node->flags & ~PG_REQUIRES_GRAD);
     return 0;
@@ -345,6 +384,7 @@ static PyObject *value_backward(PyObject *self, PyObject *const *args, Py_ssize_
         if (!known) return PyErr_Format(PyExc_TypeError, "backward: unexpected keyword '%U'", name);
     }
     if (seed && load_number(seed, "backward: grad", &grad) < 0) return NULL;
+    if (refuse_gradient((pg_node *)self, "x.backward()", PG_WOULD_NOT_REPEAT) < 0) return NULL;
     pg_writes++;
     if (flags[1]) return pg_backward_graph((pg_node *)self, grad, flags[0]);
     if (pg_backward((pg_node *)self, grad, flags[0]) < 0) return NULL;
@@ -353,11 +393,13 @@ static PyObject *value_backward(PyObject *self, PyObject *const *args, Py_ssize_
 
 static PyObject *value_detach(PyObject *self, PyObject *ignored) {
     (void)ignored;
-    return (PyObject *)pg_leaf(((pg_node *)self)->data, 0);
+    pg_node *node = (pg_node *)self;
+    return PG_UNLIKELY(pg_is_captured(node)) ? pg_capture_freeze(node) : (PyObject *)pg_leaf(node->data, 0);
 }
 
 static PyObject *value_zero_grad(PyObject *self, PyObject *ignored) {
     (void)ignored;
+    if (refuse_gradient((pg_node *)self, "x.zero_grad()", PG_WOULD_NOT_REPEAT) < 0) return NULL;
     forget_gradient((pg_node *)self);
     ((pg_node *)self)->grad = 0.0;
     pg_writes++;
@@ -406,6 +448,10 @@ static PyObject *value_make(PyObject *data, PyObject *parents, int requires_grad
             goto done;
         }
         pg_load(parent, &args[i]);
+        if (args[i].node && pg_is_capturing() &&
+            pg_capture_refuse(args[i].node, "Value(data, parents)", "a replay can neither compute data nor call backward_fn",
+                              "make the op with pygrad.custom_op") < 0)
+            goto done;
         if (!requires_grad) args[i].node = NULL;
     }
     result = pg_record_many(PG_OP_closure, number, args, count, NULL);
@@ -447,6 +493,7 @@ done:
 static PyNumberMethods value_number = {
     .nb_add = value_add, .nb_subtract = value_sub, .nb_multiply = value_mul, .nb_true_divide = value_div,
     .nb_floor_divide = value_floordiv, .nb_remainder = value_mod, .nb_divmod = value_divmod, .nb_power = value_pow,
+    .nb_and = pg_truth_and, .nb_or = pg_truth_or, .nb_xor = pg_truth_xor, .nb_invert = pg_truth_invert,
     .nb_negative = value_neg, .nb_positive = value_pos, .nb_absolute = value_abs,
     .nb_bool = value_bool, .nb_int = value_int, .nb_float = value_float,
 };
@@ -479,10 +526,12 @@ PyTypeObject pg_value_type = {
 
 /* ---- set-up ---- */
 
-void pg_set_hooks(PyObject *real, PyObject *place, PyObject *arrays, PyObject *anomaly, PyObject *graph_error) {
-    PyObject *given[] = {real, place, arrays, anomaly, graph_error};
-    PyObject **hooks[] = {&pg_hooks.real, &pg_hooks.place, &pg_hooks.arrays, &pg_hooks.anomaly, &pg_hooks.graph_error};
-    for (int i = 0; i < 5; i++) {
+void pg_set_hooks(PyObject *real, PyObject *place, PyObject *arrays, PyObject *anomaly, PyObject *graph_error,
+                  PyObject *capture_error) {
+    PyObject *given[] = {real, place, arrays, anomaly, graph_error, capture_error};
+    PyObject **hooks[] = {&pg_hooks.real,    &pg_hooks.place,       &pg_hooks.arrays,
+                          &pg_hooks.anomaly, &pg_hooks.graph_error, &pg_hooks.capture_error};
+    for (int i = 0; i < 6; i++) {
         Py_INCREF(given[i]);
         Py_XDECREF(*hooks[i]);
         *hooks[i] = given[i];

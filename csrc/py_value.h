@@ -16,7 +16,8 @@
 #endif
 
 int pg_core_init(void);                                    /* readies types and tables; call once, before all else */
-void pg_set_hooks(PyObject *real, PyObject *place, PyObject *arrays, PyObject *anomaly, PyObject *graph_error);
+void pg_set_hooks(PyObject *real, PyObject *place, PyObject *arrays, PyObject *anomaly, PyObject *graph_error,
+                  PyObject *capture_error);
 int pg_type_add(const char *name, PyObject *attribute);    /* a method or attribute of Value, written in Python */
 PyObject *pg_value_operands(PyObject *self);               /* tuple of nodes and floats */
 

@@ -15,7 +15,7 @@ from pygrad import math as math
 from pygrad._core import Value, dot
 from pygrad._core import sum as sum
 from pygrad.custom import custom_op
-from pygrad.errors import AnomalyError, GradcheckError, GraphError
+from pygrad.errors import AnomalyError, CaptureError, GradcheckError, GraphError
 from pygrad.explain import explain
 from pygrad.functions import *  # noqa: F403
 from pygrad.gradcheck import gradcheck
@@ -27,6 +27,7 @@ __version__ = "0.1.0"
 
 __all__ = [
     "AnomalyError",
+    "CaptureError",
     "GradcheckError",
     "GraphError",
     "Value",
@@ -57,4 +58,5 @@ _core.set_hooks(
     arrays=numpy_protocol.array_operands,
     anomaly=modes.raise_anomaly,
     graph_error=GraphError,
+    capture_error=CaptureError,
 )

@@ -13,6 +13,7 @@ from numpy import ascontiguousarray, ndarray
 include "_core_c.pxi"          # declarations of csrc
 include "_core_table.pxi"      # the op table as Python objects
 include "_core_modes.pxi"      # no_grad, anomaly and tracing of the running thread
+include "_core_capture.pxi"    # captures of what is to be replayed
 include "_core_graph.pxi"      # gradients, sums, ops of the user's
 include "_core_copy.pxi"       # copy, deepcopy, pickle
 include "_core_program.pxi"    # programs

@@ -30,6 +30,8 @@ cdef extern from "scalar.h":
     void pg_vjp(int op, double g, double y, double a, double b, double c, double *partial)
 
 cdef extern from "py_node.h":
+    ctypedef struct pg_capture:
+        pass
     ctypedef struct pg_many:
         Py_ssize_t count
         unsigned long long seen
@@ -51,6 +53,7 @@ cdef extern from "py_node.h":
         int no_grad
         int anomaly
         int tracing
+        pg_capture *capture
     pg_mode pg_thread
     void pg_set_no_grad(int no_grad)
     size_t pg_writes
@@ -74,6 +77,17 @@ cdef extern from "py_record.h":
     object pg_record_many(int op, double y, const pg_arg *args, Py_ssize_t count, PyObject *closure)
     object pg_sum(object values)
     object pg_dot(object left, object right)
+
+cdef extern from "py_capture.h":
+    int pg_capture_begin(list inputs) except -1
+    list pg_capture_end()
+    pg_capture *pg_capture_outer(const pg_capture *capture)
+    int pg_capture_depends(pg_node *node) except -1
+    int pg_capture_guard(pg_node *node, int row, const char *kind) except -1
+    int pg_capture_refuse(pg_node *node, const char *what, const char *why, const char *instead) except -1
+    bint pg_is_capturing()
+    bint pg_is_captured(const pg_node *node)
+    const char *PG_WOULD_REUSE
 
 cdef extern from "py_op.h":
     object pg_op_new(int op, const char *name)
@@ -107,7 +121,7 @@ cdef extern from "py_value.h":
     const char *PG_COMPILER
     const char *PG_FLAGS
     int pg_core_init() except -1
-    void pg_set_hooks(object real, object place, object arrays, object anomaly, object graph_error)
+    void pg_set_hooks(object real, object place, object arrays, object anomaly, object graph_error, object capture_error)
     int pg_type_add(const char *name, object attribute) except -1
     tuple pg_value_operands(object node)
 

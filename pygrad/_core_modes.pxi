@@ -31,8 +31,9 @@ def is_anomaly_enabled():
 
 
 def enter_trace():
-    """A transform begins: float(v) of a differentiated Value is an error until leave_trace()."""
+    """A transform begins: float(v) of a differentiated Value is an error until leave_trace(). Whether it is captured."""
     pg_thread.tracing += 1
+    return pg_is_capturing()
 
 
 def leave_trace():

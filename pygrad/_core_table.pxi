@@ -38,9 +38,9 @@ def add_to_type(str name, attribute):
     pg_type_add(name.encode(), attribute)
 
 
-def set_hooks(*, real, place, arrays, anomaly, graph_error):
+def set_hooks(*, real, place, arrays, anomaly, graph_error, capture_error):
     """What the core calls back: see pg_hooks_table in csrc/py_record.h."""
-    pg_set_hooks(real, place, arrays, anomaly, graph_error)
+    pg_set_hooks(real, place, arrays, anomaly, graph_error, capture_error)
 
 
 def evaluate(str name, *operands):

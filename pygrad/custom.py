@@ -12,10 +12,6 @@ from pygrad._core import Value
 __all__ = ["custom_op"]
 
 
-def _numbers(operands: tuple[Any, ...]) -> tuple[Any, ...]:
-    return tuple([operand.data if isinstance(operand, Value) else operand for operand in operands])
-
-
 class CustomOp:
     """A function on Values with a gradient of the user's. Made by custom_op."""
 
@@ -30,7 +26,7 @@ class CustomOp:
         self.__doc__ = value.__doc__
 
     def __call__(self, *operands: Any) -> Any:
-        y = self.value(*_numbers(operands))
+        y = self.value(*_core.numbers_of(operands))
         if isinstance(y, Value):
             raise TypeError(f"{self.__name__}: the value must be computed from floats and be one, found {y!r}")
         return _core.record_custom(self, y, operands) if any(isinstance(o, Value) for o in operands) else y
@@ -65,8 +61,8 @@ class CustomOp:
         Where nothing records, as in a first derivative in forward mode, floats will do, and so will `math`.
         """
         if not _core.is_grad_enabled():
-            g, y = _numbers((g, y))  # .data, since float(v) is an error within a transform around this one
-            return self.gradients(g, y, _numbers(operands))
+            g, y = _core.numbers_of((g, y))  # float(v) is an error within a transform around this one
+            return self.gradients(g, y, _core.numbers_of(operands))
         _core.enter_trace()
         try:
             found = self._contributions(g, y, operands)

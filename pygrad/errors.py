@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["AnomalyError", "GradcheckError", "GraphError"]
+__all__ = ["AnomalyError", "CaptureError", "GradcheckError", "GraphError"]
 
 
 class GraphError(RuntimeError):
@@ -11,6 +11,10 @@ class GraphError(RuntimeError):
 
 class AnomalyError(ArithmeticError):
     """Under detect_anomaly(): the op at which the first nan or inf appeared, forward or backward."""
+
+
+class CaptureError(TypeError):
+    """A function that is to be replayed does what a replay could not do again: it takes a number out of its graph."""
 
 
 class GradcheckError(AssertionError):

@@ -2,7 +2,8 @@
 
 Floats stay floats, and a Value gives a Value. Poles and overflow follow IEEE 754 for both: log(-1.0) is nan and
 exp(1000.0) is inf, where the standard library raises. What is about integers or about the bits of a number is the
-standard library's own, and looks at a Value's data: floor, ceil and trunc give ints, isnan and isclose truths.
+standard library's own, and looks at a Value's data: floor, ceil and trunc give ints, isnan and isclose truths. In a
+function that is being captured these become guards, as int(x) and bool(x) do.
 """
 
 from __future__ import annotations
@@ -11,8 +12,12 @@ import math as _math
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from pygrad import _core
 from pygrad._core import Value, dot, sum
 from pygrad.ops import FUNCTIONS as _FUNCTIONS
+from pygrad.truths import TRUTHS as _TRUTHS
+from pygrad.truths import is_captured as _is_captured
+from pygrad.truths import isclose as _isclose
 
 globals().update(_FUNCTIONS)
 
@@ -31,48 +36,61 @@ def _data(x: Any) -> float:
     return number
 
 
+def _refuse(call: str, instead: str, *operands: Any) -> None:
+    """CaptureError where `call` would take the number of an operand out of a graph that is being captured."""
+    for x in operands:
+        _core.refuse_leaving(x, f"math.{call}", instead)
+
+
 def floor(x: Any) -> int:
     """The largest integer not above x, an int. The op with a gradient of zero is pygrad.floor."""
-    return _math.floor(_data(x))
+    whole: int = _math.floor(x)
+    return whole
 
 
 def ceil(x: Any) -> int:
     """The smallest integer not below x, an int. The op with a gradient of zero is pygrad.ceil."""
-    return _math.ceil(_data(x))
+    whole: int = _math.ceil(x)
+    return whole
 
 
 def trunc(x: Any) -> int:
     """The integer part of x, an int. The op with a gradient of zero is pygrad.trunc."""
-    return _math.trunc(_data(x))
+    whole: int = _math.trunc(x)
+    return whole
 
 
 def isnan(x: Any) -> bool:
     """Whether x is nan."""
-    return _math.isnan(_data(x))
+    return bool(_TRUTHS["isnan"](x)) if _is_captured(x) else _math.isnan(_data(x))
 
 
 def isinf(x: Any) -> bool:
     """Whether x is inf or -inf."""
-    return _math.isinf(_data(x))
+    return bool(_TRUTHS["isinf"](x)) if _is_captured(x) else _math.isinf(_data(x))
 
 
 def isfinite(x: Any) -> bool:
     """Whether x is neither inf nor nan."""
-    return _math.isfinite(_data(x))
+    return bool(_TRUTHS["isfinite"](x)) if _is_captured(x) else _math.isfinite(_data(x))
 
 
 def isclose(a: Any, b: Any, *, rel_tol: float = 1e-09, abs_tol: float = 0.0) -> bool:
     """Whether a and b are close, as math.isclose has it."""
+    if _is_captured(a, b) and rel_tol >= 0 and abs_tol >= 0:
+        return bool(_isclose(a, b, rel_tol, abs_tol))
     return _math.isclose(_data(a), _data(b), rel_tol=rel_tol, abs_tol=abs_tol)
 
 
 def ulp(x: Any) -> float:
     """The value of the least significant bit of x."""
+    _refuse("ulp(x)", "a multiple of abs(x) may do", x)
     return _math.ulp(_data(x))
 
 
 def nextafter(x: Any, y: Any, **steps: Any) -> float:
     """The float next to x towards y; from Python 3.12 on it takes steps=, as the standard library's."""
+    _refuse("nextafter(x, y)", "x * (1 + 2**-52) may do", x, y)
     return _math.nextafter(_data(x), _data(y), **steps)
 
 
@@ -83,12 +101,14 @@ def frexp(x: Any) -> tuple[Any, int]:
     >>> math.frexp(6.0)
     (0.75, 3)
     """
+    _refuse("frexp(x)", "pygrad.floor(pygrad.log2(abs(x))) + 1 is the exponent, but for rounding", x)
     exponent = _math.frexp(_data(x))[1]
     return _FUNCTIONS["ldexp"](x, float(-exponent)), exponent
 
 
-def modf(x: Any) -> tuple[Any, float]:
-    """(fractional part, integer part), both with the sign of x; the integer part is a constant float.
+def modf(x: Any) -> tuple[Any, Any]:
+    """(fractional part, integer part), both with the sign of x; the integer part is a constant float, or in a function
+    that is being captured a Value of gradient 0.
 
     The fraction has gradient 1; that of an infinite x is a zero, of gradient 0.
 
@@ -96,6 +116,9 @@ def modf(x: Any) -> tuple[Any, float]:
     >>> math.modf(-2.5)
     (-0.5, -2.0)
     """
+    if _is_captured(x):
+        infinite, zero = _TRUTHS["isinf"](x), _FUNCTIONS["copysign"](0.0, x)
+        return _FUNCTIONS["where"](infinite, zero, _FUNCTIONS["fmod"](x, 1.0)), _FUNCTIONS["trunc"](x)
     fraction, whole = _math.modf(_data(x))
     if not isinstance(x, Value):
         return fraction, whole

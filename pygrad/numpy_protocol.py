@@ -6,6 +6,7 @@ element, since a Value has Python's operators, and methods under NumPy's names.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable
 from typing import Any
 
@@ -14,14 +15,23 @@ import numpy as np
 from pygrad import _core
 from pygrad._core import Value
 from pygrad.ops import FUNCTIONS, TABLE
+from pygrad.truths import TRUTHS, is_captured
 
 __all__: list[str] = []
 
-# Ufuncs that look at numbers and give truths: they see the data.
+# Ufuncs that look at numbers and give truths: they see the data. During a capture they are recorded.
 _PREDICATES = {
     "equal", "not_equal", "less", "less_equal", "greater", "greater_equal", "isnan", "isinf", "isfinite", "signbit",
     "logical_and", "logical_or", "logical_xor", "logical_not",
 }  # fmt: skip
+
+# What Python's operators call where a bool or array of bools meets a truth that is a Value.
+_LOGIC: dict[str, Callable[..., Any]] = {
+    "bitwise_and": operator.and_, "bitwise_or": operator.or_, "bitwise_xor": operator.xor, "invert": operator.invert,
+}  # fmt: skip
+
+# Functions of NumPy's that make a bool of a Value where pygrad.math has one that a capture guards.
+_IN_MATH = {np.isclose: "isclose", np.allclose: "isclose"}
 
 # Functions of NumPy's that are no ufuncs, and have a row in the table.
 _FUNCTIONS: dict[Callable[..., Any], str] = {np.sinc: "sinc", np.where: "where", np.clip: "clip", np.fix: "trunc"}
@@ -84,18 +94,25 @@ def _result(ufunc: Any, method: str, inputs: tuple[Any, ...], kwargs: dict[str, 
         raise TypeError(f"np.{name}.{method}: is not defined for a Value")
     if kwargs:
         raise TypeError(f"np.{name}: unexpected keyword {next(iter(kwargs))!r} for a Value")
+    if name in _PREDICATES and _is_captured(inputs):
+        return _applied(TRUTHS[name], inputs)
     if name in _PREDICATES:
         return ufunc(*(_data(x) for x in inputs))
+    if name in _LOGIC and any(isinstance(x, Value) and x.op in TRUTHS for x in inputs):
+        return _applied(_LOGIC[name], tuple(bool(x) if isinstance(x, np.bool_) else x for x in inputs))
     if name == "divmod":
-        return _applied("floor_divide", inputs), _applied("remainder", inputs)
+        return _applied(FUNCTIONS["floor_divide"], inputs), _applied(FUNCTIONS["remainder"], inputs)
     if name not in FUNCTIONS:
         raise TypeError(f"np.{name}: is not defined for a Value; `python -m pygrad ops` lists what is")
-    return _applied(name, inputs)
+    return _applied(FUNCTIONS[name], inputs)
 
 
-def _applied(name: str, inputs: tuple[Any, ...]) -> Any:
-    """The op of that NumPy name on inputs of which one is a Value."""
-    function = FUNCTIONS[name]
+def _is_captured(inputs: tuple[Any, ...]) -> bool:
+    return any(is_captured(*x.flat) if isinstance(x, np.ndarray) else is_captured(x) for x in inputs)
+
+
+def _applied(function: Callable[..., Any], inputs: tuple[Any, ...]) -> Any:
+    """A function of the table's kind on inputs of which one is a Value."""
     if any(isinstance(x, np.ndarray) for x in inputs):
         return array_operands(function, inputs)
     return function(*inputs)
@@ -123,6 +140,9 @@ def _round(x: Any, decimals: int = 0, out: None = None) -> Any:
 def _array_function(self: Any, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
     if func in (np.round, np.around) and isinstance(args[0] if args else None, Value):
         return _round(*args, **kwargs)
+    if func in _IN_MATH:
+        for item in args[:2]:
+            _core.refuse_leaving(item, f"np.{func.__name__}", f"use pygrad.math.{_IN_MATH[func]}")
     name = _FUNCTIONS.get(func)
     if name is not None and not kwargs.keys() - {"a_min", "a_max", "min", "max", "out"}:
         kwargs = {{"a_min": "min", "a_max": "max"}.get(key, key): value for key, value in kwargs.items()}

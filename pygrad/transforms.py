@@ -6,6 +6,9 @@ Note [Nesting]. An argument that is a Value already belongs to an outer transfor
 respect to an identity node over it, which only this run of `f` can reach, so that perturbations are never confused,
 and the outer graph stays connected. Where a result depends on something outside (such an argument, or a Value that `f`
 closes over), gradients are computed as nodes, else as floats.
+
+Note [Captured]. While a function is captured, so that it can be replayed, what depends on the outside of the capture
+must stay a node, under no_grad too: there the results are frozen.
 """
 
 from __future__ import annotations
@@ -46,9 +49,11 @@ class Run:
         self.flat: Any = None  # the type of the last argument that is a plain sequence of floats
         self.nested = False
         self.graph = False
-        self.outside = _core.is_grad_enabled()
+        recording = _core.is_grad_enabled()
         call = list(args)
-        _core.enter_trace()
+        self.captured = _core.enter_trace()
+        self.outside = recording or self.captured  # whether what is outside can matter
+        self.frozen = self.outside and not recording
         _core.set_no_grad(False)
         try:
             for position in self.positions:
@@ -57,7 +62,7 @@ class Run:
                 raise TypeError(f"{name}: found no number to differentiate in the arguments {_shown(tuple(args))}")
             out = f(*call, **kwargs)
         finally:
-            _core.set_no_grad(not self.outside)
+            _core.set_no_grad(not recording)
             _core.leave_trace()
         self.aux = None
         if has_aux:
@@ -138,6 +143,8 @@ class Run:
 
     def result(self, out: Any, graph: bool) -> Any:
         """What came out, as floats unless it depends on something outside."""
+        if self.captured:
+            return map_structure(functools.partial(self._result_captured, graph=graph), out)
         if graph or type(out) is float:
             return out
         if type(out) is Value:
@@ -145,6 +152,14 @@ class Run:
         if not any(isinstance(v, Value) for v in flatten(out)):
             return out
         return map_structure(lambda v: v.data if isinstance(v, Value) else v, out)
+
+    def _result_captured(self, number: Any, graph: bool) -> Any:
+        """See Note [Captured]."""
+        if not isinstance(number, Value):
+            return number
+        if not (graph or _core.depends_on_outside(number)):
+            return number.data
+        return number.detach() if self.frozen else number
 
     def scalar(self) -> Any:
         """What came out, which must be one number; an array of no dimension holds one."""
@@ -167,7 +182,8 @@ def _gradients(root: Any, run: Run, graph: bool, seed: Any = 1.0) -> list[Any]:
     if not graph:
         return _core.gradients(root, run.inputs, seed)
     with enable_grad():
-        return _core.gradients_graph(root, run.inputs, seed)
+        gradients = _core.gradients_graph(root, run.inputs, seed)
+    return [run.result(g, True) for g in gradients] if run.frozen else gradients
 
 
 def value_and_grad(
@@ -208,7 +224,7 @@ def _value_and_grad(run: Run) -> tuple[Any, Any]:
         if gradients is not None:
             return value, run.shape(gradients)
     run.graph = True  # since y depends on something outside
-    return box[0], run.shape(_gradients(box[0], run, True))
+    return run.result(box[0], True), run.shape(_gradients(box[0], run, True))
 
 
 def grad(
@@ -335,12 +351,12 @@ def _rows(run: Run, outputs: list[Any], graph: bool) -> list[list[Any]]:
                     _core.tangents(outputs, run.inputs, [float(k == i) for k in range(count)], graph)
                     for i in range(count)
                 ]
-            rows = [list(row) for row in zip(*columns, strict=True)]
+            rows = [[run.result(v, graph) for v in row] for row in zip(*columns, strict=True)]
         except GraphError:
             pass  # a backward_fn runs backwards only
     if rows is None:
         rows = [_gradients(output, run, graph) for output in outputs]
-    return [[v if graph or not isinstance(v, Value) else v.data for v in row] for row in rows]
+    return rows
 
 
 def _array(run: Run, rows: list[list[Any]]) -> Any:

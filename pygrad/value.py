@@ -19,6 +19,8 @@ __all__ = ["Value", "copied_closure", "real", "stop_gradient"]
 def stop_gradient(x: Any) -> Any:
     """`x` as a constant: a Value becomes a leaf that does not require a gradient, a float stays what it is.
 
+    In a function that is being captured it becomes a node of op `frozen`, through which no gradient goes.
+
     >>> from pygrad import Value, stop_gradient
     >>> x = Value(3.0)
     >>> y = x * stop_gradient(x)
@@ -188,22 +190,34 @@ class _ClosureCopy:
 
 
 def _format(self: Any, spec: str) -> str:
-    return format(self.data, spec) if spec else repr(self)
+    return format(_core.numbers_of((self,))[0], spec) if spec else repr(self)  # text for the eye: a capture allows it
 
 
 def _round(self: Any, ndigits: int | None = None) -> Any:
-    return round(self.data) if ndigits is None else round(self.data, ndigits)
+    if ndigits is None:
+        return round(_core.guarded_number(self, "round", "round"))
+    _core.refuse_leaving(self, "round(x, n)", "use pygrad.round(x * 10**n) / 10**n")
+    return round(self.data, ndigits)
+
+
+def _integer(name: str) -> Callable[[Any], int]:
+    function = getattr(math, name)
+    return lambda self: function(_core.guarded_number(self, name, name))
 
 
 def _copy(self: Any) -> Any:
+    if self.op == "leaf":
+        _core.refuse_leaving(self, "copy.copy(x) of a leaf", "use +x, which depends on x")
     return _core.copy_node(self)
 
 
 def _deepcopy(self: Any, memo: dict[Any, Any]) -> Any:
+    _core.refuse_leaving(self, "copy.deepcopy(x)", "use the Value itself: computing with it does not change it")
     return _core.copy_graph(self, memo)
 
 
 def _reduce(self: Any, protocol: int) -> Any:
+    _core.refuse_leaving(self, "pickling x", "return it as a further result, and pickle that")
     return _core.reduce_graph(self)
 
 
@@ -211,9 +225,9 @@ _METHODS = {
     "__format__": _format,
     "__round__": _round,
     "conjugate": lambda self: self,  # NumPy's var, std and vdot of an object array call it
-    "__floor__": lambda self: math.floor(self.data),
-    "__ceil__": lambda self: math.ceil(self.data),
-    "__trunc__": lambda self: math.trunc(self.data),
+    "__floor__": _integer("floor"),
+    "__ceil__": _integer("ceil"),
+    "__trunc__": _integer("trunc"),
     "__copy__": _copy,
     "__deepcopy__": _deepcopy,
     "__reduce_ex__": _reduce,

@@ -37,7 +37,7 @@ def text_of(error, run):
 
 
 def test_each_error_is_the_builtin_that_a_user_would_expect():
-    assert errors.__all__ == ["AnomalyError", "GradcheckError", "GraphError"]
+    assert errors.__all__ == ["AnomalyError", "CaptureError", "GradcheckError", "GraphError"]
     for error, builtin in (
         (GraphError, RuntimeError),
         (AnomalyError, ArithmeticError),
