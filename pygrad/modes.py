@@ -5,6 +5,7 @@ The flags themselves are in the core (csrc/py_node.c), where every new node look
 
 from __future__ import annotations
 
+import copy
 import functools
 import inspect
 import os
@@ -13,13 +14,16 @@ import threading
 from collections.abc import Callable, Generator
 from typing import Any, TypeVar
 
+import numpy as np
+
 from pygrad import _core
 from pygrad._core import is_grad_enabled
 from pygrad.errors import AnomalyError
 
 __all__ = ["detect_anomaly", "enable_grad", "is_grad_enabled", "no_grad"]
 
-_PACKAGE = os.path.dirname(os.path.abspath(__file__)) + os.sep
+# Code that is not the user's, where it calls an op: pygrad's, NumPy's and that of copy.
+_OTHERS = (*(os.path.dirname(os.path.abspath(file)) + os.sep for file in (__file__, np.__file__)), copy.__file__)
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -172,9 +176,9 @@ class detect_anomaly(_Mode):  # noqa: N801 - PyTorch's spelling
 
 
 def place() -> tuple[str, int, str]:
-    """File, line and function of the innermost frame that is not pygrad's own."""
+    """File, line and function of the innermost frame that is the user's."""
     frame = sys._getframe(1)
-    while frame.f_back is not None and frame.f_code.co_filename.startswith(_PACKAGE):
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(_OTHERS):
         frame = frame.f_back
     return frame.f_code.co_filename, frame.f_lineno, frame.f_code.co_name
 
