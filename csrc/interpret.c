@@ -66,7 +66,7 @@ ptrdiff_t pg_interpret(const pg_plan *plan, const double *inputs, double *slots,
     if (plan->input_count) memcpy(slots + plan->constant_count, inputs, plan->input_count * sizeof *slots);
     run(plan->words, plan->words + plan->word_count, slots);
     for (size_t i = 0; i < plan->guard_count; i++)
-        if (slots[plan->guards[i]] != plan->expected[i]) return (ptrdiff_t)i;
+        if (!pg_guard_holds(slots[plan->guards[i]], plan->expected[i])) return (ptrdiff_t)i;
     for (size_t i = 0; i < plan->output_count; i++) outputs[i] = slots[plan->outputs[i]];
     return -1;
 }

@@ -61,6 +61,10 @@ static inline double pg_constant_of(const pg_program *program, pg_index value) {
 size_t pg_operands_of(const pg_program *program, pg_index value);
 pg_index pg_operand_of(const pg_program *program, pg_index value, size_t i);
 
+static inline int pg_guard_holds(double found, double expected) {
+    return found == expected || (found != found && expected != expected);
+}
+
 /* NULL, or what is wrong with a program that came from elsewhere. A program that passes runs without a crash. */
 const char *pg_program_check(const pg_program *program);
 

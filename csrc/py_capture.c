@@ -1,6 +1,7 @@
 /* py_capture.c: the stack of captures, guards, dependence on the outside. See Note [Capture] in py_capture.h. */
 #include "py_capture.h"
 
+#include "py_heap.h"
 #include "py_map.h"
 #include "py_order.h"
 #include "py_record.h"
@@ -15,6 +16,7 @@ struct pg_capture {
     pg_map known;     /* node -> whether it depends on the outside */
     PyObject *leaves; /* those made in this capture; at its end they become the outer one's */
     pg_map made;      /* the same, to be looked up */
+    uint64_t since;   /* position of its first node of an op */
 };
 
 /* ---- begin and end ---- */
@@ -48,7 +50,8 @@ int pg_capture_begin(PyObject *inputs) {
     capture->guards = PyList_New(0);
     capture->asked = PyList_New(0);
     capture->leaves = PyList_New(0);
-    if (!capture->inputs || !capture->guards || !capture->asked || !capture->leaves) {
+    capture->since = pg_position_take();
+    if (capture->since == UINT64_MAX || !capture->inputs || !capture->guards || !capture->asked || !capture->leaves) {
         capture_free(capture);
         return -1;
     }
@@ -56,6 +59,13 @@ int pg_capture_begin(PyObject *inputs) {
     pg_thread.capture = capture;
     pg_unusual++;
     return 0;
+}
+
+PyObject *pg_capture_guards(void) { return pg_thread.capture->guards; }
+
+int pg_capture_made(const pg_node *node) {
+    const pg_capture *capture = pg_thread.capture;
+    return pg_is_leaf(node) ? pg_map_get(&capture->made, node) >= 0 : pg_position(node) >= capture->since;
 }
 
 pg_capture *pg_capture_outer(const pg_capture *capture) { return capture->outer; }

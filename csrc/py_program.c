@@ -1,13 +1,13 @@
 /* py_program.c: the nodes under the outputs, in the order of creation, as instructions. See py_program.h. */
 #include "py_program.h"
 
+#include "py_capture.h"
 #include "py_map.h"
 #include "py_order.h"
 #include "py_record.h"
 
 typedef struct {
-    const pg_captured *captured;
-    PyObject *outside;
+    PyObject *inputs, *outputs, *guards, *outside;
     pg_program *program;
     pg_map places; /* of nodes: their values */
 } maker;
@@ -69,14 +69,11 @@ static int add(maker *m, pg_node *node) {
 
 /* ---- what comes from outside ---- */
 
-static int is_old(const maker *m, const pg_node *node) { return pg_position(node) < m->captured->since; }
-
 /* Notes a node that the capture did not make as a further input: 0, or -1 with an error. */
 static int look_at(maker *m, pg_node *node) {
     if (!(node->flags & PG_REQUIRES_GRAD) || pg_map_get(&m->places, node) >= 0) return 0;
-    int inner = pg_is_leaf(node) ? PySet_Contains(m->captured->inner, (PyObject *)node) : !is_old(m, node);
-    if (inner) return inner < 0 ? -1 : 0;
-    pg_index value = (pg_index)(PyList_GET_SIZE(m->captured->inputs) + PyList_GET_SIZE(m->outside));
+    if (pg_capture_made(node)) return 0;
+    pg_index value = (pg_index)(PyList_GET_SIZE(m->inputs) + PyList_GET_SIZE(m->outside));
     if (PyList_Append(m->outside, (PyObject *)node) < 0) return -1;
     return note(m, node, value);
 }
@@ -85,7 +82,7 @@ static int look_at_all(maker *m, const pg_order *order, pg_node *const *roots, s
     for (size_t i = 0; i < root_count; i++)
         if (look_at(m, roots[i]) < 0) return -1;
     for (size_t i = 0; i < order->count; i++) {
-        if (is_old(m, order->nodes[i])) continue;
+        if (!pg_capture_made(order->nodes[i])) continue;
         for (Py_ssize_t k = 0; k < pg_operand_count(order->nodes[i]); k++) {
             pg_node *of = pg_operand_node(order->nodes[i], k);
             if (of && look_at(m, of) < 0) return -1;
@@ -97,15 +94,14 @@ static int look_at_all(maker *m, const pg_order *order, pg_node *const *roots, s
 /* ---- the whole ---- */
 
 static int add_results(maker *m) {
-    const pg_captured *captured = m->captured;
-    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(captured->outputs); i++) {
-        PyObject *output = PyList_GET_ITEM(captured->outputs, i);
+    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(m->outputs); i++) {
+        PyObject *output = PyList_GET_ITEM(m->outputs, i);
         pg_index value = PG_IS_VALUE(output) ? value_of(m, (pg_node *)output)
                                              : pg_program_constant(m->program, PyFloat_AsDouble(output));
         if (value == PG_NONE || pg_program_output(m->program, value) < 0) return memory_error();
     }
-    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(captured->guards); i++) {
-        PyObject *guard = PyList_GET_ITEM(captured->guards, i);
+    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(m->guards); i++) {
+        PyObject *guard = PyList_GET_ITEM(m->guards, i);
         pg_index value = value_of(m, (pg_node *)PyTuple_GET_ITEM(guard, 0));
         double expected = PyFloat_AsDouble(PyTuple_GET_ITEM(guard, 1));
         if (value == PG_NONE || pg_program_guard(m->program, value, expected) < 0) return memory_error();
@@ -114,39 +110,39 @@ static int add_results(maker *m) {
 }
 
 static int fill(maker *m, const pg_order *order, pg_node *const *roots, size_t root_count) {
-    Py_ssize_t inputs = PyList_GET_SIZE(m->captured->inputs);
+    Py_ssize_t inputs = PyList_GET_SIZE(m->inputs);
     for (Py_ssize_t i = 0; i < inputs; i++)
-        if (note(m, (pg_node *)PyList_GET_ITEM(m->captured->inputs, i), (pg_index)i) < 0) return -1;
+        if (note(m, (pg_node *)PyList_GET_ITEM(m->inputs, i), (pg_index)i) < 0) return -1;
     if (look_at_all(m, order, roots, root_count) < 0) return -1;
     m->program = pg_program_new((size_t)(inputs + PyList_GET_SIZE(m->outside)));
     if (!m->program) return memory_error();
     for (size_t i = 0; i < order->count; i++) {
         if ((i & PG_SIGNAL_MASK) == PG_SIGNAL_MASK && PyErr_CheckSignals() < 0) return -1;
-        if (!is_old(m, order->nodes[i]) && add(m, order->nodes[i]) < 0) return -1;
+        if (pg_capture_made(order->nodes[i]) && add(m, order->nodes[i]) < 0) return -1;
     }
     return add_results(m);
 }
 
 /* The Values among outputs and guards, to be freed by PyMem_Free; NULL with an error. */
-static pg_node **roots_of(const pg_captured *captured, size_t *count) {
-    Py_ssize_t outputs = PyList_GET_SIZE(captured->outputs), guards = PyList_GET_SIZE(captured->guards);
+static pg_node **roots_of(const maker *m, size_t *count) {
+    Py_ssize_t outputs = PyList_GET_SIZE(m->outputs), guards = PyList_GET_SIZE(m->guards);
     pg_node **roots = PyMem_New(pg_node *, outputs + guards + 1);
     if (!roots) return (pg_node **)PyErr_NoMemory();
     *count = 0;
     for (Py_ssize_t i = 0; i < outputs; i++) {
-        PyObject *output = PyList_GET_ITEM(captured->outputs, i);
+        PyObject *output = PyList_GET_ITEM(m->outputs, i);
         if (PG_IS_VALUE(output)) roots[(*count)++] = (pg_node *)output;
     }
     for (Py_ssize_t i = 0; i < guards; i++)
-        roots[(*count)++] = (pg_node *)PyTuple_GET_ITEM(PyList_GET_ITEM(captured->guards, i), 0);
+        roots[(*count)++] = (pg_node *)PyTuple_GET_ITEM(PyList_GET_ITEM(m->guards, i), 0);
     return roots;
 }
 
-pg_program *pg_program_of_nodes(const pg_captured *captured, PyObject *outside) {
-    maker m = {.captured = captured, .outside = outside};
+pg_program *pg_program_of_nodes(PyObject *inputs, PyObject *outputs, PyObject *outside) {
+    maker m = {.inputs = inputs, .outputs = outputs, .guards = pg_capture_guards(), .outside = outside};
     pg_order order;
     size_t root_count = 0;
-    pg_node **roots = roots_of(captured, &root_count);
+    pg_node **roots = roots_of(&m, &root_count);
     if (!roots) return NULL;
     int failed = pg_order_make_all(&order, roots, root_count, NULL, 0, 0);
     if (!failed) failed = fill(&m, &order, roots, root_count) < 0;

@@ -7,17 +7,9 @@
 
 #include "program.h"
 
-/* What a capture leaves: all lists, of Values unless said otherwise. */
-typedef struct {
-    PyObject *inputs;  /* leaves */
-    PyObject *outputs; /* Values and floats */
-    PyObject *guards;  /* tuples (Value, expected float, kind) */
-    PyObject *inner;   /* a set of the leaves that were made on the way: constants */
-    uint64_t since;    /* position of the first node of the capture: older ones are not looked behind */
-} pg_captured;
-
-/* The program that computes outputs and guards from the inputs. What they were computed from besides, leaves and older
- * nodes, becomes further inputs, which are appended to the list `outside`. NULL with an error. */
-pg_program *pg_program_of_nodes(const pg_captured *captured, PyObject *outside);
+/* Within a capture: the program that computes `outputs`, a list of Values and floats, and the guards so far from
+ * `inputs`, a list of its leaves. What they were computed from besides that the capture did not make becomes further
+ * inputs, which are appended to the list `outside`: it is not looked behind. NULL with an error. */
+pg_program *pg_program_of_nodes(PyObject *inputs, PyObject *outputs, PyObject *outside);
 
 #endif

@@ -160,6 +160,7 @@ cdef extern from "optimise.h":
 
 cdef extern from "plan.h":
     ctypedef struct pg_plan:
+        uint32_t *guards
         size_t word_count, constant_count, input_count, output_count, guard_count
         size_t slot_count, run_count, fused_count, instruction_count
     pg_plan *pg_plan_make(const pg_program *program)
@@ -171,10 +172,4 @@ cdef extern from "interpret.h":
     Py_ssize_t pg_interpret(const pg_plan *plan, const double *inputs, double *slots, double *outputs)
 
 cdef extern from "py_program.h":
-    ctypedef struct pg_captured:
-        PyObject *inputs
-        PyObject *outputs
-        PyObject *guards
-        PyObject *inner
-        uint64_t since
-    pg_program *pg_program_of_nodes(const pg_captured *captured, object outside) except NULL
+    pg_program *pg_program_of_nodes(list inputs, list outputs, list outside) except NULL

@@ -40,7 +40,7 @@ cdef class Program:
         return 0
 
     def run(self, list inputs not None):
-        """The outputs for a list of floats; or, as an int, the number of the first guard that did not hold."""
+        """The outputs for a list of floats, as a list; or a tuple of the first guard that did not hold and what it found."""
         self.prepare()
         if len(inputs) != <Py_ssize_t>self.plan.input_count:
             raise ValueError(f"Program.run: needs {self.plan.input_count} numbers, found {len(inputs)}")
@@ -58,7 +58,7 @@ cdef class Program:
                 numbers[i] = inputs[i]
             failed = pg_interpret(self.plan, numbers, slots, numbers + self.plan.input_count)
             if failed >= 0:
-                return failed
+                return failed, slots[self.plan.guards[failed]]
             return [numbers[self.plan.input_count + i] for i in range(self.plan.output_count)]
         finally:
             if slots == self.slots:
@@ -165,10 +165,17 @@ cdef object program_from(pg_program *raw):
     return made
 
 
-def program_of(list inputs not None, list outputs not None, list guards not None, set inner not None, since):
-    """(program, outside): what computes Values and floats from leaves; see csrc/py_program.h."""
-    cdef pg_captured captured
-    captured.inputs, captured.outputs = <PyObject *>inputs, <PyObject *>outputs
-    captured.guards, captured.inner, captured.since = <PyObject *>guards, <PyObject *>inner, since
+def capture(function, list inputs not None):
+    """(program, outside, rest): the program of a run of function() with these leaves as inputs.
+
+    function gives (outputs, rest), outputs a list of Values and floats. `outside` are the Values that the program takes
+    as further inputs, after the others: what was there before and requires a gradient.
+    """
     outside = []
-    return program_from(pg_program_of_nodes(&captured, outside)), outside
+
+    def run():
+        outputs, rest = function()
+        return program_from(pg_program_of_nodes(inputs, outputs, outside)), rest
+
+    (program, rest), _ = run_capture(run, inputs)
+    return program, outside, rest

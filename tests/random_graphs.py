@@ -58,10 +58,13 @@ def plan(seed: int) -> list[tuple[Any, ...]]:
     return steps
 
 
-def build(steps: list[tuple[Any, ...]], engine: Any) -> list[Any]:
-    """The nodes of a plan on an engine, one a step."""
+def build(steps: list[tuple[Any, ...]], engine: Any, leaves: dict[int, Any] | None = None) -> list[Any]:
+    """The nodes of a plan on an engine, one a step; some leaves may be given, by step."""
     nodes: list[Any] = []
     for name, *rest in steps:
+        if leaves and len(nodes) in leaves:
+            nodes.append(leaves[len(nodes)])
+            continue
         if name == "leaf":
             nodes.append(engine.Value(rest[0], requires_grad=rest[1]))
             continue
