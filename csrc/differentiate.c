@@ -282,12 +282,14 @@ static pg_program *end(differentiator *d, int failed) {
 
 /* ---- derivatives ---- */
 
-pg_program *pg_reverse(const pg_program *program, const pg_index *wrt, size_t wrt_count, int seeded) {
+pg_program *pg_reverse(const pg_program *program, const pg_index *wrt, size_t wrt_count, pg_index of) {
     differentiator d;
+    int seeded = of == PG_NONE;
     int failed = begin(&d, program, wrt, wrt_count, seeded ? program->output_count : 0) < 0;
     if (!failed) {
         begin_sweep(&d);
         for (size_t i = 0; i < program->output_count; i++) {
+            if (!seeded && i != of) continue;
             pg_index output = program->outputs[i];
             meet(&d, output);
             if (d.met[output] != d.sweep) continue;

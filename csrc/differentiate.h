@@ -14,8 +14,8 @@
 /* All take the inputs `wrt` (their numbers) of a program, and keep its inputs, outputs and guards; derivatives become
  * further outputs. NULL where memory runs out. */
 
-/* Gradients of the only output, or with `seeded` of the sum of outputs times further inputs, one an output. */
-pg_program *pg_reverse(const pg_program *program, const pg_index *wrt, size_t wrt_count, int seeded);
+/* Gradients of output `of`; where that is PG_NONE, of the sum of all outputs times further inputs, one an output. */
+pg_program *pg_reverse(const pg_program *program, const pg_index *wrt, size_t wrt_count, pg_index of);
 
 /* Derivatives of all outputs along a direction, which is given by further inputs, one a wrt. */
 pg_program *pg_forward_mode(const pg_program *program, const pg_index *wrt, size_t wrt_count);

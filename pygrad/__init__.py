@@ -14,6 +14,8 @@ from pygrad import _core, functions, modes, numpy_protocol, value
 from pygrad import math as math
 from pygrad._core import Value, dot
 from pygrad._core import sum as sum
+from pygrad.compile import Compiled
+from pygrad.compile import compile as compile
 from pygrad.custom import custom_op
 from pygrad.errors import AnomalyError, CaptureError, GradcheckError, GraphError
 from pygrad.explain import explain
@@ -27,6 +29,7 @@ __version__ = "0.1.0"
 
 __all__ = [
     "AnomalyError",
+    "Compiled",
     "CaptureError",
     "GradcheckError",
     "GraphError",
@@ -49,7 +52,7 @@ __all__ = [
     "vjp",
     *(name for name in functions.__all__ if not hasattr(builtins, name)),
 ]
-# pygrad.abs, pow, round and sum are public too, and pygrad.math; a star import would shadow the builtins and the
+# pygrad.abs, compile, pow, round and sum are public too, and pygrad.math; a star import would shadow the builtins and the
 # standard library's math, so it leaves them out.
 
 _core.set_hooks(

@@ -17,6 +17,7 @@ include "_core_capture.pxi"    # captures of what is to be replayed
 include "_core_graph.pxi"      # gradients, sums, ops of the user's
 include "_core_copy.pxi"       # copy, deepcopy, pickle
 include "_core_program.pxi"    # programs
+include "_core_replay.pxi"     # the call of a compiled function
 
 pg_core_init()
 

@@ -135,6 +135,7 @@ cdef extern from "py_map.h":
 
 cdef extern from "program.h":
     ctypedef uint32_t pg_index
+    const pg_index PG_NONE
     ctypedef struct pg_guard:
         pg_index value
         double expected
@@ -148,7 +149,7 @@ cdef extern from "program.h":
     int pg_instruction_text(const pg_program *program, pg_index value, char *text, size_t room)
 
 cdef extern from "differentiate.h":
-    pg_program *pg_reverse(const pg_program *program, const pg_index *wrt, size_t wrt_count, int seeded)
+    pg_program *pg_reverse(const pg_program *program, const pg_index *wrt, size_t wrt_count, pg_index of)
     pg_program *pg_forward_mode(const pg_program *program, const pg_index *wrt, size_t wrt_count)
     pg_program *pg_jacobian(const pg_program *program, const pg_index *wrt, size_t wrt_count, int forward,
                             pg_index **rows, pg_index **columns, size_t *entries)

@@ -67,16 +67,40 @@ cdef class Program:
                 free(slots)
                 free(numbers)
 
-    def gradient(self, list wrt not None, bint seeded):
+    cdef object replay(self, tuple args, kind):
+        """The outputs for arguments that are floats, and lists and tuples of them, as one float, a list or a tuple.
+
+        None where a guard does not hold, or another run is under way.
+        """
+        cdef Py_ssize_t count = 0, i
+        if self.busy or self.prepare() < 0:
+            return None
+        for arg in args:
+            if type(arg) is float:
+                self.numbers[count] = <double>arg
+                count += 1
+                continue
+            for number in arg:
+                self.numbers[count] = <double>number
+                count += 1
+        cdef double *outputs = self.numbers + count
+        if pg_interpret(self.plan, self.numbers, self.slots, outputs) >= 0:
+            return None
+        if kind is float:
+            return outputs[0]
+        made = [outputs[i] for i in range(<Py_ssize_t>self.plan.output_count)]
+        return made if kind is list else tuple(made)
+
+    def gradient(self, list wrt not None, of=None):
         """The program that gives the same outputs, and then the gradients by the inputs of these numbers.
 
-        Of the only output, or with `seeded` of the sum of all outputs times further inputs, one an output.
+        Of output `of`, or without it of the sum of all outputs times further inputs, one an output.
         """
-        if not seeded and self.raw.output_count != 1:
-            raise ValueError(f"gradient: needs one output, found {self.raw.output_count}")
+        if of is not None and not 0 <= of < <Py_ssize_t>self.raw.output_count:
+            raise IndexError(f"gradient: output {of} is not one of {self.raw.output_count}")
         cdef pg_index *inputs = input_numbers(self, wrt)
         try:
-            return program_from(pg_reverse(self.raw, inputs, len(wrt), seeded))
+            return program_from(pg_reverse(self.raw, inputs, len(wrt), PG_NONE if of is None else <pg_index>of))
         finally:
             PyMem_Free(inputs)
 
@@ -118,6 +142,10 @@ cdef class Program:
     def counts(self):
         """(inputs, outputs, guards)."""
         return self.raw.input_count, self.raw.output_count, self.raw.guard_count
+
+    def expected(self):
+        """What the guards must find, in their order."""
+        return [self.raw.guards[i].expected for i in range(self.raw.guard_count)]
 
     def stats(self):
         """What the passes did, in instructions, and what a run needs: a dict."""

@@ -14,7 +14,7 @@ import numpy as np
 
 from pygrad._core import Value
 
-__all__ = ["flatten", "is_array", "is_number", "map_structure", "nested_lists", "refill"]
+__all__ = ["flatten", "is_array", "is_number", "key_of", "map_structure", "nested_lists", "refill"]
 
 _NUMBERS = "fiuO"  # kinds of dtype that are looked into; an array of bools or texts is no structure of numbers
 
@@ -109,6 +109,37 @@ def _map_dataclass(mapped: Callable[[Any], Any], x: Any) -> Any:
         if hasattr(x, field.name):
             object.__setattr__(made, field.name, mapped(getattr(x, field.name)))
     return made
+
+
+def key_of(x: Any) -> Any:
+    """Something hashable that is equal for structures which differ in their numbers alone; raises TypeError where what
+    is neither number nor structure is not hashable.
+
+    >>> key_of([1.0, 2.0]) == key_of([3.0, 4.0]), key_of([1.0, 2.0]) == key_of((1.0, 2.0))
+    (True, False)
+    """
+    kind = type(x)
+    if kind in (list, tuple) and all(type(item) is float for item in x):
+        return kind, len(x)
+    if is_number(x):
+        return None
+    if isinstance(x, (list, tuple)):
+        return kind, *map(key_of, x)
+    if isinstance(x, dict):
+        return kind, *((key, key_of(item)) for key, item in x.items())
+    if dataclasses.is_dataclass(x) and not isinstance(x, type):
+        names = [field.name for field in dataclasses.fields(x) if hasattr(x, field.name)]
+        return kind, *((name, key_of(getattr(x, name))) for name in names)
+    if is_array(x):
+        return kind, x.shape
+    try:
+        hash(x)
+    except TypeError:
+        raise TypeError(
+            f"compile: an argument holds {x!r} of type {kind.__name__}, which is no number, and is not hashable, so "
+            "that calls cannot be told apart by it; pass something that is"
+        ) from None
+    return kind, x
 
 
 def flatten(x: Any) -> list[Any]:

@@ -28,6 +28,20 @@ from pygrad.structures import flatten, is_number, map_structure, nested_lists, r
 __all__ = ["grad", "hessian", "hvp", "jacobian", "jvp", "value_and_grad", "vjp"]
 
 
+class Transformable:
+    """A function that makes its own transforms: a compiled one (compile.py)."""
+
+    def transform(self, name: str, **options: Any) -> Callable[..., Any]:
+        """grad, value_and_grad, jacobian, hessian or hvp of it, with the options of those."""
+        raise NotImplementedError
+
+    def vjp(self, args: tuple[Any, ...], has_aux: bool) -> Any:
+        raise NotImplementedError
+
+    def jvp(self, primals: Sequence[Any], tangents: Sequence[Any], has_aux: bool) -> Any:
+        raise NotImplementedError
+
+
 class Run:
     """One run of `f` on Values: the inputs that are differentiated, and what came out.
 
@@ -42,7 +56,7 @@ class Run:
         self.as_values = as_values
         self.all = argnums is None
         self.single = isinstance(argnums, (int, np.integer)) or (self.all and len(args) == 1)
-        self.positions = self._positions(argnums, len(args))
+        self.positions = positions_of(name, argnums, len(args))
         self.given = [args[n] for n in self.positions]
         self.inputs: list[Any] = []
         self.met_other = False
@@ -72,22 +86,6 @@ class Run:
                 )
             out, self.aux = out
         self.out = out
-
-    def _positions(self, argnums: Any, count: int) -> list[int]:
-        if type(argnums) is int and 0 <= argnums < count:
-            return [argnums]
-        if argnums is None:
-            return list(range(count))
-        numbers = [argnums] if isinstance(argnums, (int, np.integer)) else argnums
-        if not isinstance(numbers, (list, tuple, range)):
-            raise TypeError(f"{self.name}: argnums must be an int or a sequence of ints, found {_shown(argnums)}")
-        for n in numbers:
-            if not isinstance(n, (int, np.integer)) or not -count <= n < count:
-                raise ValueError(f"{self.name}: argnums {n!r} does not name one of {count} positional arguments")
-        positions = [int(n) % count for n in numbers]
-        if len(set(positions)) < len(positions):
-            raise ValueError(f"{self.name}: argnums {argnums!r} name an argument twice")
-        return positions
 
     def _lift(self, arg: Any) -> Any:
         """An argument with its numbers as fresh Values; an array, with as_values, as nested lists of them."""
@@ -173,6 +171,24 @@ class Run:
         return self.out if isinstance(self.out, Value) else float(self.out)
 
 
+def positions_of(name: str, argnums: Any, count: int) -> list[int]:
+    """The positions that argnums names among `count` positional arguments; all of them for None."""
+    if type(argnums) is int and 0 <= argnums < count:
+        return [argnums]
+    if argnums is None:
+        return list(range(count))
+    numbers = [argnums] if isinstance(argnums, (int, np.integer)) else argnums
+    if not isinstance(numbers, (list, tuple, range)):
+        raise TypeError(f"{name}: argnums must be an int or a sequence of ints, found {_shown(argnums)}")
+    for n in numbers:
+        if not isinstance(n, (int, np.integer)) or not -count <= n < count:
+            raise ValueError(f"{name}: argnums {n!r} does not name one of {count} positional arguments")
+    positions = [int(n) % count for n in numbers]
+    if len(set(positions)) < len(positions):
+        raise ValueError(f"{name}: argnums {argnums!r} name an argument twice")
+    return positions
+
+
 def _shown(x: Any) -> str:
     text = repr(x)
     return f"{text if len(text) <= 60 else text[:57] + '...'} of type {type(x).__name__}"
@@ -204,6 +220,8 @@ def value_and_grad(
     >>> value_and_grad(lambda p: p["a"] * p["b"] ** 2)({"a": 3.0, "b": 2.0})
     (12.0, {'a': 4.0, 'b': 12.0})
     """
+    if isinstance(f, Transformable):
+        return f.transform("value_and_grad", argnums=argnums, has_aux=has_aux, as_values=as_values)
 
     @functools.wraps(f)
     def differentiated(*args: Any, **kwargs: Any) -> Any:
@@ -238,6 +256,8 @@ def grad(
     >>> grad(grad(lambda x: x ** 3))(2.0)
     12.0
     """
+    if isinstance(f, Transformable):
+        return f.transform("grad", argnums=argnums, has_aux=has_aux, as_values=as_values)
 
     return _grad("grad", f, argnums, has_aux, as_values)
 
@@ -263,6 +283,8 @@ def vjp(f: Callable[..., Any], *args: Any, has_aux: bool = False, as_values: boo
     >>> y, pull([1.0, 10.0])
     ([6.0, 5.0], (13.0, 12.0))
     """
+    if isinstance(f, Transformable):
+        return f.vjp(args, has_aux)
     run = Run("vjp", f, args, {}, None, has_aux, as_values)
     outputs = flatten(run.out)
     graph = run.needs_graph(outputs)
@@ -294,6 +316,8 @@ def jvp(
     """
     if not isinstance(primals, (list, tuple)) or not isinstance(tangents, (list, tuple)):
         raise TypeError("jvp: primals and tangents must be tuples or lists, one entry an argument of f")
+    if isinstance(f, Transformable):
+        return f.jvp(primals, tangents, has_aux)
     run = Run("jvp", f, tuple(primals), {}, None, has_aux, as_values)
     directions = [t if isinstance(t, Value) else float(t) for t in flatten(tuple(tangents))]
     if len(directions) != len(run.inputs):
@@ -321,6 +345,8 @@ def jacobian(
     >>> jacobian(lambda x: [x[0] * x[1], x[0] + x[1]])([2.0, 3.0])
     [[3.0, 2.0], [1.0, 1.0]]
     """
+    if isinstance(f, Transformable):
+        return f.transform("jacobian", argnums=argnums, has_aux=has_aux, as_values=as_values)
 
     return _jacobian("jacobian", f, argnums, has_aux, as_values)
 
@@ -361,20 +387,28 @@ def _rows(run: Run, outputs: list[Any], graph: bool) -> list[list[Any]]:
 
 def _array(run: Run, rows: list[list[Any]]) -> Any:
     """One array of shape result + argument, where the argument is an array and the result a list or array."""
-    if not (run.single and isinstance(run.given[0], np.ndarray) and isinstance(run.out, (list, tuple, np.ndarray))):
+    if not (run.single and isinstance(run.given[0], np.ndarray)):
         return None
-    try:
-        shape = np.shape(map_structure(lambda _: 0.0, run.out))
-    except ValueError:
-        return None  # a ragged result stays nested
-    if run.name == "hessian":
+    shape = array_shape(run.out, len(rows))
+    if run.name == "hessian" and len(rows) == run.given[0].size:
         shape = run.given[0].shape  # nested lists of nothing do not tell
-    if hasattr(run.out, "_fields") or np.prod(shape) != len(rows):
+    if shape is None:
         return None
     flat = [v for row in rows for v in row]
     array = np.empty(len(flat), dtype=object if any(isinstance(v, Value) for v in flat) else float)
     array[:] = flat
     return array.reshape(shape + run.given[0].shape)
+
+
+def array_shape(out: Any, count: int) -> tuple[int, ...] | None:
+    """The shape of the array that a list or array of `count` results makes; None for another structure."""
+    if not isinstance(out, (list, tuple, np.ndarray)) or hasattr(out, "_fields"):
+        return None
+    try:
+        shape = np.shape(map_structure(lambda _: 0.0, out))
+    except ValueError:
+        return None  # a ragged result stays nested
+    return shape if np.prod(shape) == count else None
 
 
 def hessian(
@@ -388,6 +422,8 @@ def hessian(
     >>> hessian(lambda x: x[0] ** 2 * x[1])([3.0, 5.0])
     [[10.0, 6.0], [6.0, 0.0]]
     """
+    if isinstance(f, Transformable):
+        return f.transform("hessian", argnums=argnums, has_aux=has_aux, as_values=as_values)
     return _jacobian("hessian", _grad("hessian", f, argnums, has_aux, False), argnums, has_aux, as_values)
 
 
@@ -400,6 +436,8 @@ def hvp(f: Callable[..., Any], argnums: int = 0, as_values: bool = False) -> Cal
     >>> hvp(lambda x: x[0] ** 2 * x[1])([3.0, 5.0], [1.0, 0.0])
     [10.0, 6.0]
     """
+    if isinstance(f, Transformable):
+        return f.transform("hvp", argnums=argnums, as_values=as_values)
 
     @functools.wraps(f)
     def differentiated(*args: Any, **kwargs: Any) -> Any:

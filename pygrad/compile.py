@@ -1,0 +1,241 @@
+"""compile: a function captured as programs, and replayed without Python. See Note [Variants] in variants.py.
+
+Owns the call of a compiled function: from arguments to numbers, from numbers to a result. A transform of a compiled
+function is compiled too: derivatives.py makes its programs out of those of the function, which does not run again.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from pygrad import _core, derivatives, transforms
+from pygrad._core import Program, Value
+from pygrad.derivatives import Derivative
+from pygrad.structures import flatten, key_of, map_structure, nested_lists
+from pygrad.variants import Result, Tree, Variant
+
+__all__ = ["Compiled", "compile"]
+
+
+class Arguments:
+    """The arguments of a call: their numbers in the order of flatten, and a key that tells their structure."""
+
+    def __init__(self, args: tuple[Any, ...], kwargs: dict[str, Any], static: frozenset[int | str]) -> None:
+        self.args = args
+        self.kwargs = kwargs
+        self.static = static
+
+    def is_static(self, name: int | str) -> bool:
+        return name in self.static
+
+    @functools.cached_property
+    def key(self) -> Any:
+        named = tuple((name, self._key(name, arg)) for name, arg in sorted(self.kwargs.items()))
+        return tuple(self._key(i, arg) for i, arg in enumerate(self.args)), named
+
+    def _key(self, name: int | str, arg: Any) -> Any:
+        if self.is_static(name):
+            return "static", type(arg), arg
+        return key_of(arg)
+
+    @functools.cached_property
+    def parts(self) -> list[list[Any]]:
+        """The numbers of each argument, positional ones first."""
+        everything: list[tuple[int | str, Any]] = [*enumerate(self.args), *sorted(self.kwargs.items())]
+        return [[] if self.is_static(name) else flatten(arg) for name, arg in everything]
+
+    @property
+    def numbers(self) -> list[Any]:
+        return [number for part in self.parts for number in part]
+
+    def range(self, position: int) -> range:
+        """Where the numbers of a positional argument lie among all."""
+        start = sum(map(len, self.parts[:position]))
+        return range(start, start + len(self.parts[position]))
+
+    def filled(self, values: Iterator[Any], as_values: bool) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """The same arguments with other numbers; arrays as nested lists, with as_values."""
+
+        def made(name: int | str, arg: Any) -> Any:
+            if self.is_static(name):
+                return arg
+            if not as_values:
+                return map_structure(lambda _: next(values), arg, array=_refuse_array)
+            return map_structure(lambda _: next(values), arg, array=nested_lists)
+
+        args = tuple([made(i, arg) for i, arg in enumerate(self.args)])
+        return args, {name: made(name, arg) for name, arg in sorted(self.kwargs.items())}
+
+
+def _refuse_array(array: Any, mapped: Callable[[Any], Any]) -> Any:
+    raise TypeError(
+        f"compile: found an array of shape {array.shape}; pass as_values=True to compile over its elements (the "
+        "function gets nested lists of Values), or convert it with .tolist()"
+    )
+
+
+class Compiled(_core.Replayer, transforms.Transformable):
+    """A function that is replayed: made by pygrad.compile, and by transforms of what that made.
+
+    Call it as the function. Results are floats in the structure that the function returned; an array of Values becomes
+    an array of float64.
+    """
+
+    def __init__(
+        self, f: Callable[..., Any], *, as_values: bool = False, static: Sequence[int | str] = (), variants: int = 256,
+        derivative: Derivative | None = None,
+    ) -> None:  # fmt: skip
+        functools.update_wrapper(self, f)
+        self.eager = f
+        self.as_values = as_values
+        self.static = frozenset([static] if isinstance(static, (int, str)) else static)
+        self.limit = variants
+        self.name = getattr(f, "__name__", repr(f))
+        self._derivative = derivative
+        self._trees: dict[Any, Tree] = {}
+        self._latest: Tree | None = None
+
+    def call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """A call that the Replayer did not know how to replay."""
+        arguments = Arguments(args, kwargs, self.static)
+        if self._is_inside(arguments.numbers):
+            return self.eager(*args, **kwargs)
+        variant, outputs = self.find(arguments)
+        if not kwargs and not self.static and not variant.outside and variant.result.kind:
+            self.remember(args, variant.program, variant.result.kind)
+        return variant.result.fill(outputs)
+
+    @staticmethod
+    def _is_inside(numbers: list[Any]) -> bool:
+        """Whether the call is part of a graph around it: then the function is recorded there."""
+        return _core.is_capturing() or any(isinstance(v, Value) and v.requires_grad for v in numbers)
+
+    def find(self, arguments: Arguments) -> tuple[Variant, list[float]]:
+        """The variant for these arguments, which is captured if it is a new one, and its outputs."""
+        tree = self._trees.setdefault(arguments.key, Tree(self.name, self.limit))
+        self._latest = tree
+        numbers = [float(v.data if isinstance(v, Value) else v) for v in arguments.numbers]
+        return tree.find(numbers, lambda: self._capture(arguments))
+
+    def _capture(self, arguments: Arguments) -> Variant:
+        if self._derivative is not None:
+            return self._derivative.variant(arguments)
+        inputs = [Value(float(v.data if isinstance(v, Value) else v)) for v in arguments.numbers]
+        args, kwargs = arguments.filled(iter(inputs), self.as_values)
+
+        def run() -> tuple[list[Any], Any]:
+            outputs: list[Any] = []
+
+            def take(number: Any) -> Any:
+                if not isinstance(number, (Value, float, np.floating)):
+                    return number  # an int that guards hold to
+                outputs.append(number if isinstance(number, Value) else float(number))
+                return 0.0
+
+            structure = map_structure(take, self.eager(*args, **kwargs))
+            return outputs, structure
+
+        program, outside, structure = _core.capture(run, inputs)
+        result = Result(structure, list(range(program.counts[1])), _refilled)
+        return Variant(program, outside, len(inputs), result)
+
+    def capture(self, *args: Any, **kwargs: Any) -> Compiled:
+        """Captures ahead of time for arguments like these, and gives the function itself."""
+        self.find(Arguments(args, kwargs, self.static))
+        return self
+
+    # ---- looking at it ----
+
+    @property
+    def program(self) -> Program:
+        """The program of the last call; print it to see its instructions.
+
+        Raises RuntimeError before the first.
+        """
+        if self._latest is None or self._latest.last is None:
+            raise RuntimeError(f"compile: {self.name} has not been captured yet; call it, or use capture(*args)")
+        return self._latest.last.program
+
+    def stats(self) -> dict[str, Any]:
+        """Of the program of the last call what the passes did and what a run needs, and how many variants there are."""
+        program = self.program
+        assert self._latest is not None
+        return {**program.stats(), "variants": len(self._latest.variants), "structures": len(self._trees)}
+
+    def __repr__(self) -> str:
+        return f"<compiled {self.name}>"
+
+    # ---- transforms of it ----
+
+    def transform(self, name: str, **options: Any) -> Compiled:
+        """A transform of this function as a compiled one: transforms.py asks for it."""
+        if name == "hessian":
+            inner = self.transform("grad", **options)
+            return inner.transform("jacobian", **{**options, "as_values": False})
+        base = self
+        if options.get("as_values") and not self.as_values and self._derivative is None:
+            base = Compiled(self.eager, as_values=True, static=tuple(self.static), variants=self.limit)
+        derivative = Derivative(name, base, **options)
+        return Compiled(
+            derivative.eager(), as_values=base.as_values, static=tuple(base.static), variants=base.limit,
+            derivative=derivative,
+        )  # fmt: skip
+
+    def vjp(self, args: tuple[Any, ...], has_aux: bool) -> Any:
+        arguments = Arguments(args, {}, self.static)
+        if self._is_inside(arguments.numbers):
+            return transforms.vjp(self.eager, *args, has_aux=has_aux)
+        return derivatives.vjp(self, arguments, has_aux)
+
+    def jvp(self, primals: Sequence[Any], tangents: Sequence[Any], has_aux: bool) -> Any:
+        arguments = Arguments(tuple(primals), {}, self.static)
+        if self._is_inside([*arguments.numbers, *flatten(tuple(tangents))]):
+            return transforms.jvp(self.eager, primals, tangents, has_aux)
+        return derivatives.jvp(self, arguments, tangents, has_aux)
+
+
+def _refilled(structure: Any, numbers: Iterator[float]) -> Any:
+    """A result with its floats replaced; ints stay."""
+    return map_structure(lambda number: next(numbers) if type(number) is float else number, structure)
+
+
+def compile(
+    f: Callable[..., Any] | None = None, *, as_values: bool = False, static: Sequence[int | str] = (),
+    variants: int = 256,
+) -> Any:  # fmt: skip
+    """`f` as a function that is captured as a program at its first call, and replayed from then on.
+
+    Arguments are numbers, or nested lists, tuples, dicts and dataclasses of them, and so are results. Numbers are inputs;
+    everything else, and the arguments named in `static` (positions or names), belongs to the structure: another
+    structure is another capture. With as_values an ndarray is handed to f as nested lists of Values.
+
+    What f reads from elsewhere is frozen at the capture, but for Values that require a gradient: their data are read
+    at each call. Each truth or integer that Python takes from a number (`if x > 0`, `int(x)`, `max`) guards the program;
+    where a guard fails, f is captured anew and both are kept, up to `variants` of them.
+
+    Replayed results equal those of f on Values to the last bit. Transforms of what comes back (grad, value_and_grad,
+    jacobian, hessian, hvp, vjp, jvp) are compiled too. Called with Values, or within another transform or capture, f
+    runs as it is. Works as a decorator, with or without options.
+
+    Raises CaptureError where f takes a number out of the graph (float(x), x.data), or never settles.
+
+    >>> import pygrad
+    >>> @pygrad.compile
+    ... def f(x, y):
+    ...     return x * y if x > y else pygrad.sin(x)
+    >>> f(3.0, 2.0), f(0.0, 2.0), f(5.0, 2.0)
+    (6.0, 0.0, 10.0)
+    >>> pygrad.grad(f)(3.0, 2.0)
+    2.0
+    """
+    if f is None:
+        return functools.partial(compile, as_values=as_values, static=static, variants=variants)
+    if isinstance(f, Compiled):
+        return f
+    if not callable(f):
+        raise TypeError(f"compile: needs a function, found {f!r}")
+    return Compiled(f, as_values=as_values, static=static, variants=variants)

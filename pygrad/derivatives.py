@@ -1,0 +1,242 @@
+"""Derivatives of compiled functions: which programs, in which structure. The transforms of transforms.py, on programs.
+
+A derivative of a variant is a variant with the same guards. It is kept with the variant, under its options, so that it
+is made once. Knows no op and runs no function.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from pygrad import transforms
+from pygrad._core import Value
+from pygrad.structures import flatten, map_structure
+from pygrad.variants import Result, Variant
+
+if TYPE_CHECKING:
+    from pygrad.compile import Arguments, Compiled
+
+__all__ = ["Derivative", "jvp", "vjp"]
+
+
+class Derivative:
+    """A transform, by its name in transforms.py and its options, of a compiled function."""
+
+    def __init__(
+        self, name: str, base: Compiled, argnums: int | Sequence[int] = 0, has_aux: bool = False,
+        as_values: bool = False,
+    ) -> None:  # fmt: skip
+        self.name = name
+        self.base = base
+        self.argnums = argnums
+        self.has_aux = has_aux
+        self.as_values = as_values or base.as_values
+        self.key = name, argnums if isinstance(argnums, int) else tuple(argnums), has_aux
+
+    def eager(self) -> Callable[..., Any]:
+        """The same transform of the function that was compiled."""
+        options: dict[str, Any] = {"argnums": self.argnums, "as_values": self.as_values}
+        if self.name != "hvp":
+            options["has_aux"] = self.has_aux
+        transform: Callable[..., Callable[..., Any]] = getattr(transforms, self.name)
+        return transform(self.base.eager, **options)
+
+    def variant(self, arguments: Arguments) -> Variant:
+        """For these arguments: from the function's variant, which is found, or captured."""
+        if self.name == "hvp":
+            if len(arguments.args) < 2:
+                raise TypeError(
+                    f"hvp: needs the arguments of the function and a vector, found {len(arguments.args)} in all"
+                )
+            arguments = type(arguments)(arguments.args[:-1], arguments.kwargs, arguments.static)
+        variant, _ = self.base.find(arguments)
+        if self.key not in variant.derived:
+            make = {"grad": _grad, "value_and_grad": _value_and_grad, "jacobian": _jacobian, "hvp": _hvp}[self.name]
+            variant.derived[self.key] = make(_Asked(self, arguments, variant))
+        return variant.derived[self.key]
+
+
+class _Asked:
+    """What is differentiated by what: numbers of outputs and inputs, and the structures around them."""
+
+    def __init__(self, derivative: Derivative, arguments: Arguments, variant: Variant) -> None:
+        self.derivative = derivative
+        self.variant = variant
+        self.program = variant.program
+        self.name = derivative.name
+        positions = transforms.positions_of(derivative.name, derivative.argnums, len(arguments.args))
+        self.single = isinstance(derivative.argnums, (int, np.integer))
+        self.given = [arguments.args[n] for n in positions]
+        self.wrt = [variant.place(i) for n in positions for i in arguments.range(n)]
+        structure = variant.result.structure
+        self.aux: Any = None
+        if derivative.has_aux:
+            if not (isinstance(structure, tuple) and len(structure) == 2):
+                raise TypeError(f"{self.name}: with has_aux=True the function must return (result, aux)")
+            structure, self.aux = structure
+        self.structure = structure
+        count = len(_floats(structure))
+        self.slots = variant.result.slots[:count]
+        self.aux_slots = variant.result.slots[count:]
+
+    def argument(self) -> Any:
+        """The structure of what is differentiated by, with 0.0 for each number: of several arguments a tuple."""
+        shaped = [map_structure(lambda _: 0.0, arg, lambda leaf: None, _zeros) for arg in self.given]
+        return shaped[0] if self.single else tuple(shaped)
+
+    def scalar(self) -> int | None:
+        """The only output; None where the result is 0.0 whatever the inputs."""
+        if type(self.structure) is np.ndarray and self.structure.ndim == 0:
+            self.structure = float(self.structure)
+        if type(self.structure) is not float:
+            raise TypeError(
+                f"{self.name}: the function must return one number, found {self.structure!r}; use jacobian for several "
+                "results, has_aux=True for extra ones"
+            )
+        return self.slots[0]
+
+    def made(self, program: Any, structure: Any, slots: list[int | None]) -> Variant:
+        """The variant of a program, with what is aux at its end."""
+        if self.derivative.has_aux:
+            structure, slots = (structure, self.aux), [*slots, *self.aux_slots]
+        used = [slot for slot in dict.fromkeys(slots) if slot is not None]
+        places = {slot: place for place, slot in enumerate(used)}
+        renumbered = [None if slot is None else places[slot] for slot in slots]
+        refill = self.variant.result.refill
+        return self.variant.derivative(program.select(used), Result(structure, renumbered, refill))
+
+
+def _zeros(array: Any, mapped: Callable[[Any], Any]) -> Any:
+    return np.zeros(array.shape)
+
+
+def _floats(structure: Any) -> list[float]:
+    return [number for number in flatten(structure) if type(number) is float]
+
+
+def _grad(asked: _Asked) -> Variant:
+    program, slots = _gradient(asked)
+    return asked.made(program, asked.argument(), slots)
+
+
+def _value_and_grad(asked: _Asked) -> Variant:
+    program, slots = _gradient(asked)
+    aux = asked.derivative.has_aux
+    value = (asked.structure, asked.aux) if aux else asked.structure
+    slots = [*asked.slots, *(asked.aux_slots if aux else []), *slots]
+    asked.derivative = _without_aux(asked.derivative)
+    return asked.made(program, (value, asked.argument()), slots)
+
+
+def _without_aux(derivative: Derivative) -> Derivative:
+    return Derivative(derivative.name, derivative.base, derivative.argnums, False, derivative.as_values)
+
+
+def _gradient(asked: _Asked) -> tuple[Any, list[int | None]]:
+    """The program with the gradient behind its outputs, and the numbers of those outputs."""
+    of = asked.scalar()
+    if of is None:
+        return asked.program, [None] * len(asked.wrt)
+    outputs = asked.program.counts[1]
+    return asked.program.gradient(asked.wrt, of), list(range(outputs, outputs + len(asked.wrt)))
+
+
+def _jacobian(asked: _Asked) -> Variant:
+    outputs, columns = asked.program.counts[1], len(asked.wrt)
+    forward = 0 < columns < len(asked.slots)
+    program, at_rows, at_columns = asked.program.jacobian(asked.wrt, forward)
+    entries = {(row, column): outputs + k for k, (row, column) in enumerate(zip(at_rows, at_columns, strict=True))}
+    slots = [
+        None if slot is None else entries.get((slot, column)) for slot in asked.slots for column in range(columns)
+    ]  # fmt: skip
+    return asked.made(program, _jacobian_structure(asked), slots)
+
+
+def _jacobian_structure(asked: _Asked) -> Any:
+    """The function's result with the structure of the argument in place of each number; of arrays one array."""
+    if asked.derivative.as_values and asked.single and isinstance(asked.given[0], np.ndarray):
+        shape = transforms.array_shape(asked.structure, len(asked.slots))
+        if shape is not None:
+            return np.zeros(shape + asked.given[0].shape)
+    return map_structure(lambda number: asked.argument() if type(number) is float else number, asked.structure)
+
+
+def _hvp(asked: _Asked) -> Variant:
+    program, slots = _gradient(asked)
+    used = [slot for slot in slots if slot is not None]
+    outputs = len(used)
+    program = program.select(used)
+    if used:
+        program = program.gradient(asked.wrt)
+    return asked.made(program, asked.argument(), [outputs + k if used else None for k in range(len(asked.wrt))])
+
+
+def _split(name: str, variant: Variant, outputs: list[float], has_aux: bool) -> tuple[Any, Any, list[int | None]]:
+    """(result, aux, slots of the result): what a variant gave."""
+    result = variant.result.fill(outputs)
+    if not has_aux:
+        return result, None, variant.result.slots
+    if not (isinstance(result, tuple) and len(result) == 2):
+        raise TypeError(f"{name}: with has_aux=True the function must return (result, aux)")
+    return *result, variant.result.slots[: len(_floats(variant.result.structure[0]))]
+
+
+def _kept(variant: Variant, key: Any, program: Callable[[], Any]) -> Any:
+    """A program that belongs to a variant, made once."""
+    if key not in variant.derived:
+        variant.derived[key] = variant.derivative(program(), variant.result)
+    return variant.derived[key].program
+
+
+def vjp(compiled: Compiled, arguments: Arguments, has_aux: bool) -> Any:
+    """transforms.vjp of a compiled function."""
+    variant, outputs = compiled.find(arguments)
+    value, aux, slots = _split("vjp", variant, outputs, has_aux)
+    used = sorted({slot for slot in slots if slot is not None})
+    wrt = [variant.place(i) for i in range(len(arguments.numbers))]
+    numbers = variant.inputs([float(number) for number in arguments.numbers])
+
+    def program() -> Any:
+        made = variant.program.select(used).gradient(wrt)
+        return made.select(list(range(len(used), len(used) + len(wrt))))
+
+    def pull(cotangent: Any) -> Any:
+        given = flatten(cotangent)
+        if len(given) != len(slots):
+            raise ValueError(f"vjp: the result holds {len(slots)} numbers, the cotangent {len(given)}")
+        if any(isinstance(c, Value) and c.requires_grad for c in given):
+            return transforms.vjp(compiled.eager, *arguments.args, has_aux=has_aux)[1](cotangent)
+        along = dict.fromkeys(used, 0.0)
+        for slot, c in zip(slots, given, strict=True):
+            if slot is not None:
+                along[slot] += float(c.data if isinstance(c, Value) else c)
+        gradients = iter(_kept(variant, ("vjp", has_aux), program).run([*numbers, *along.values()]))
+        shaped = tuple(
+            map_structure(lambda _: next(gradients), arg, lambda leaf: None) for arg in arguments.args
+        )  # fmt: skip
+        return shaped[0] if len(shaped) == 1 else shaped
+
+    return (value, pull, aux) if has_aux else (value, pull)
+
+
+def jvp(compiled: Compiled, arguments: Arguments, tangents: Sequence[Any], has_aux: bool) -> Any:
+    """transforms.jvp of a compiled function."""
+    variant, outputs = compiled.find(arguments)
+    value, aux, slots = _split("jvp", variant, outputs, has_aux)
+    count, outs = len(arguments.numbers), variant.program.counts[1]
+    directions = [float(t) for t in flatten(tuple(tangents))]
+    if len(directions) != count:
+        raise ValueError(f"jvp: primals hold {count} numbers, tangents {len(directions)}")
+    wrt = [variant.place(i) for i in range(count)]
+
+    def program() -> Any:
+        return variant.program.tangent(wrt).select(list(range(outs, 2 * outs)))
+
+    numbers = variant.inputs([float(number) for number in arguments.numbers])
+    along = _kept(variant, ("jvp",), program).run([*numbers, *directions])
+    structure = variant.result.structure[0] if has_aux else variant.result.structure
+    derivative = Result(structure, slots, variant.result.refill).fill(along)
+    return (value, derivative, aux) if has_aux else (value, derivative)

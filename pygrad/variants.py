@@ -1,0 +1,129 @@
+"""Variants: the programs of one function for one structure of arguments, one for each way through its branches.
+
+Note [Variants]. A capture follows one way through the function; each truth or integer that Python took on it is a
+guard. A function that is given the same answers does the same, so its variants form a tree: at each guard, a branch for
+each answer that was met. A replay whose guard fails has found the answer for other inputs: from there the tree leads to
+another variant, or to a new capture. Knows programs as something that runs; knows no structure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from pygrad._core import Program, Value
+from pygrad.errors import CaptureError
+
+__all__ = ["Result", "Tree", "Variant"]
+
+
+class Result:
+    """The structure that a program's outputs are put in: fill(outputs) makes it anew each time.
+
+    `slots` says for each number of the structure which output it is, or None where it is 0.0 whatever the inputs.
+    """
+
+    def __init__(self, structure: Any, slots: list[int | None], refill: Callable[[Any, Any], Any]) -> None:
+        self.structure = structure
+        self.slots = slots
+        self.refill = refill
+        kind = type(structure)
+        in_order = slots == list(range(len(slots)))
+        flat = kind in (list, tuple) and set(map(type, structure)) == {float}
+        self.kind: Any = kind if in_order and (kind is float or flat) else None  # float, or list or tuple of floats
+
+    def fill(self, outputs: list[float]) -> Any:
+        if self.kind is not None:
+            return outputs[0] if self.kind is float else self.kind(outputs[: len(self.slots)])
+        return self.refill(self.structure, iter([0.0 if slot is None else outputs[slot] for slot in self.slots]))
+
+
+class Variant:
+    """A program that holds where its guards do, what it takes from outside, and the structure of its result."""
+
+    __slots__ = ("_at", "derived", "outside", "path", "program", "result")
+
+    def __init__(self, program: Program, outside: list[Value], at: int, result: Result) -> None:
+        self.program = program
+        self.outside = outside  # Values whose data are inputs, as they are at the time of a call
+        self._at = at  # the number of inputs before them
+        self.result = result
+        self.path: list[_Branch] = []
+        self.derived: dict[Any, Variant] = {}  # by what it is a derivative of this one
+
+    def place(self, number: int) -> int:
+        """Which input of the program a number of the call is."""
+        return number if number < self._at else number + len(self.outside)
+
+    def inputs(self, numbers: list[float]) -> list[float]:
+        if not self.outside:
+            return numbers
+        return [*numbers[: self._at], *[value.data for value in self.outside], *numbers[self._at :]]
+
+    def derivative(self, program: Program, result: Result) -> Variant:
+        """A variant with the same guards and the same Values from outside."""
+        return Variant(program, self.outside, self._at, result)
+
+
+class _Branch:
+    """A guard, as the answers given to it so far; or the end of a way."""
+
+    __slots__ = ("answers", "variant")
+
+    def __init__(self) -> None:
+        self.answers: dict[Any, _Branch] = {}
+        self.variant: Variant | None = None
+
+
+def _answer(number: float) -> Any:
+    return number if number == number else "nan"  # nan is not equal to itself
+
+
+class Tree:
+    """The variants met so far. `capture` makes the one for the inputs at hand; there are at most `limit`."""
+
+    def __init__(self, name: str, limit: int) -> None:
+        self._name = name
+        self._limit = limit
+        self._root = _Branch()
+        self.last: Variant | None = None
+        self.variants: list[Variant] = []
+
+    def find(self, numbers: list[float], capture: Callable[[], Variant]) -> tuple[Variant, list[float]]:
+        """The variant whose guards hold for these numbers, and its outputs.
+
+        Raises CaptureError beyond the limit, and where a function answers its own guards otherwise the second time.
+        """
+        variant, captured = self.last, False
+        while True:
+            if variant is None:
+                if captured:
+                    raise CaptureError(
+                        f"compile: {self._name} took another way for the same arguments when it was replayed; it "
+                        "depends on something that changes from call to call (a random number, a global): make that "
+                        "an argument"
+                    )
+                variant, captured = self._add(capture()), True
+            outputs = variant.program.run(variant.inputs(numbers))
+            if type(outputs) is list:
+                self.last = variant
+                return variant, outputs
+            guard, found = outputs
+            branch = variant.path[guard].answers.get(_answer(found))
+            variant = branch.variant if branch else None
+
+    def _add(self, variant: Variant) -> Variant:
+        if len(self.variants) >= self._limit:
+            raise CaptureError(
+                f"compile: {self._name} has gone {self._limit} ways through its branches for one structure of "
+                "arguments, and now goes another; write branches as data with pygrad.where, keep loops rolled with "
+                "pygrad.scan, or allow more by compile(f, variants=...)"
+            )
+        branch = self._root
+        for expected in variant.program.expected():
+            branch.variant = branch.variant or variant
+            variant.path.append(branch)
+            branch = branch.answers.setdefault(_answer(expected), _Branch())
+        branch.variant = variant
+        self.variants.append(variant)
+        return variant
