@@ -373,7 +373,7 @@ def test_memory_is_flat():
     """PYGRAD_LEAK_GRAPHS graphs built and dropped (a million in the long run) leave the resident memory as it was."""
     graphs = int(os.environ.get("PYGRAD_LEAK_GRAPHS", "40000"))
     rng = random.Random(1)
-    for _ in range(max(4000, graphs // 10)):
+    for _ in range(max(10_000, graphs // 10)):
         one_graph(rng)
     gc.collect()
     before, nodes, blocks = resident(), live_nodes(), sys.getallocatedblocks()
