@@ -307,6 +307,7 @@ static int set_requires_grad(PyObject *self, PyObject *value, void *closure) {
 
 static PyObject *step_method(PyObject *self, PyObject *ignored) {
     (void)ignored;
+    if (refuse_gradient((pg_node *)self, "x.backward_fn()", PG_WOULD_NOT_REPEAT) < 0) return NULL;
     if (pg_step((pg_node *)self) < 0) return NULL;
     Py_RETURN_NONE;
 }

@@ -13,6 +13,7 @@ import pytest
 import pygrad
 from pygrad import (
     AnomalyError,
+    CaptureError,
     GradcheckError,
     GraphError,
     Value,
@@ -41,6 +42,7 @@ def test_each_error_is_the_builtin_that_a_user_would_expect():
     for error, builtin in (
         (GraphError, RuntimeError),
         (AnomalyError, ArithmeticError),
+        (CaptureError, TypeError),
         (GradcheckError, AssertionError),
     ):
         assert issubclass(error, builtin)
