@@ -12,7 +12,6 @@ from captures import capture, replayed, text_of
 import pygrad
 from pygrad import CaptureError, Value, math, no_grad
 
-
 # ---- what leaves the graph
 
 REUSE = "it depends on what is being captured, and a replay would reuse the number of this run; "

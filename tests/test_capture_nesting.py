@@ -11,7 +11,6 @@ from captures import capture, kinds, replayed
 import pygrad
 from pygrad import CaptureError, Value, _core, math, no_grad
 
-
 # ---- nesting, threads, and what is left behind
 
 
