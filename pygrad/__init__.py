@@ -52,8 +52,8 @@ __all__ = [
     "vjp",
     *(name for name in functions.__all__ if not hasattr(builtins, name)),
 ]
-# pygrad.abs, compile, pow, round and sum are public too, and pygrad.math; a star import would shadow the builtins and the
-# standard library's math, so it leaves them out.
+# pygrad.abs, compile, pow, round and sum are public too, and pygrad.math; a star import would shadow the builtins and
+# the standard library's math, so it leaves them out.
 
 _core.set_hooks(
     real=value.real,

@@ -209,12 +209,12 @@ def compile(
 ) -> Any:  # fmt: skip
     """`f` as a function that is captured as a program at its first call, and replayed from then on.
 
-    Arguments are numbers, or nested lists, tuples, dicts and dataclasses of them, and so are results. Numbers are inputs;
-    everything else, and the arguments named in `static` (positions or names), belongs to the structure: another
+    Arguments are numbers, or nested lists, tuples, dicts and dataclasses of them, and so are results. Numbers are
+    inputs; everything else, and the arguments named in `static` (positions or names), belongs to the structure: another
     structure is another capture. With as_values an ndarray is handed to f as nested lists of Values.
 
-    What f reads from elsewhere is frozen at the capture, but for Values that require a gradient: their data are read
-    at each call. Each truth or integer that Python takes from a number (`if x > 0`, `int(x)`, `max`) guards the program;
+    What f reads from elsewhere is frozen at the capture, but for Values that require a gradient: their data are read at
+    each call. Each truth or integer that Python takes from a number (`if x > 0`, `int(x)`, `max`) guards the program;
     where a guard fails, f is captured anew and both are kept, up to `variants` of them.
 
     Replayed results equal those of f on Values to the last bit. Transforms of what comes back (grad, value_and_grad,
