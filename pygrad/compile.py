@@ -166,6 +166,10 @@ class Compiled(_core.Replayer, transforms.Transformable):
         assert self._latest is not None
         return {**program.stats(), "variants": len(self._latest.variants), "structures": len(self._trees)}
 
+    @property
+    def is_sparse(self) -> bool:
+        return self._derivative is not None and self._derivative.sparse
+
     def __repr__(self) -> str:
         return f"<compiled {self.name}>"
 
@@ -174,7 +178,7 @@ class Compiled(_core.Replayer, transforms.Transformable):
     def transform(self, name: str, **options: Any) -> Compiled:
         """A transform of this function as a compiled one: transforms.py asks for it."""
         if name == "hessian":
-            inner = self.transform("grad", **options)
+            inner = self.transform("grad", **{**options, "sparse": False})
             return inner.transform("jacobian", **{**options, "as_values": False})
         base = self
         if options.get("as_values") and not self.as_values and self._derivative is None:

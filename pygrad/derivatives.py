@@ -7,6 +7,7 @@ is made once. Knows no op and runs no function.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,7 +15,7 @@ import numpy as np
 from pygrad import transforms
 from pygrad._core import Value
 from pygrad.structures import flatten, map_structure
-from pygrad.variants import Result, Variant
+from pygrad.variants import Result, SparseResult, Variant
 
 if TYPE_CHECKING:
     from pygrad.compile import Arguments, Compiled
@@ -27,14 +28,19 @@ class Derivative:
 
     def __init__(
         self, name: str, base: Compiled, argnums: int | Sequence[int] = 0, has_aux: bool = False,
-        as_values: bool = False,
+        as_values: bool = False, sparse: bool = False,
     ) -> None:  # fmt: skip
+        if base.is_sparse:
+            raise TypeError(
+                f"{name}: a sparse Jacobian or Hessian cannot be differentiated; leave sparse=True out below"
+            )
         self.name = name
         self.base = base
         self.argnums = argnums
         self.has_aux = has_aux
         self.as_values = as_values or base.as_values
-        self.key = name, argnums if isinstance(argnums, int) else tuple(argnums), has_aux
+        self.sparse = sparse
+        self.key = name, argnums if isinstance(argnums, int) else tuple(argnums), has_aux, sparse
 
     def eager(self) -> Callable[..., Any]:
         """The same transform of the function that was compiled."""
@@ -148,11 +154,24 @@ def _jacobian(asked: _Asked) -> Variant:
     outputs, columns = asked.program.counts[1], len(asked.wrt)
     forward = 0 < columns < len(asked.slots)
     program, at_rows, at_columns = asked.program.jacobian(asked.wrt, forward)
+    if asked.derivative.sparse:
+        return _sparse_jacobian(asked, program, at_rows, at_columns)
     entries = {(row, column): outputs + k for k, (row, column) in enumerate(zip(at_rows, at_columns, strict=True))}
     slots = [
         None if slot is None else entries.get((slot, column)) for slot in asked.slots for column in range(columns)
     ]  # fmt: skip
     return asked.made(program, _jacobian_structure(asked), slots)
+
+
+def _sparse_jacobian(asked: _Asked, program: Any, at_rows: list[int], at_columns: list[int]) -> Variant:
+    outputs = asked.program.counts[1]
+    of_output: dict[int, list[tuple[int, int]]] = {}  # (column, output of the program) of the entries in its row
+    for k, (row, column) in enumerate(zip(at_rows, at_columns, strict=True)):
+        of_output.setdefault(row, []).append((column, outputs + k))
+    rows = [of_output.get(slot, []) if slot is not None else [] for slot in asked.slots]
+    columns = [column for row in rows for column, _ in row]
+    result = SparseResult(columns, [0, *accumulate(map(len, rows))], len(asked.wrt))
+    return asked.variant.derivative(program.select([output for row in rows for _, output in row]), result)
 
 
 def _jacobian_structure(asked: _Asked) -> Any:

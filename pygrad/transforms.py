@@ -332,7 +332,11 @@ def jvp(
 
 
 def jacobian(
-    f: Callable[..., Any], argnums: int | Sequence[int] = 0, has_aux: bool = False, as_values: bool = False
+    f: Callable[..., Any],
+    argnums: int | Sequence[int] = 0,
+    has_aux: bool = False,
+    as_values: bool = False,
+    sparse: bool = False,
 ) -> Callable[..., Any]:
     """A function that gives the derivatives of every result of f by every number of the argument `argnums`.
 
@@ -341,12 +345,18 @@ def jacobian(
     not) or array of results gives one ndarray of shape result + argument. Forward mode where the argument holds fewer
     numbers than the result, reverse mode otherwise.
 
+    With sparse, of a compiled function, a CSR matrix of shape (numbers of the result, numbers of the argument) with the
+    entries that may differ from zero: SciPy's where that is installed, else a tuple (data, indices, indptr).
+
     >>> from pygrad import jacobian
     >>> jacobian(lambda x: [x[0] * x[1], x[0] + x[1]])([2.0, 3.0])
     [[3.0, 2.0], [1.0, 1.0]]
     """
     if isinstance(f, Transformable):
-        return f.transform("jacobian", argnums=argnums, has_aux=has_aux, as_values=as_values)
+        return f.transform("jacobian", argnums=argnums, has_aux=has_aux, as_values=as_values, sparse=sparse)
+    if sparse:
+        raise TypeError("jacobian: sparse=True needs a compiled function, in whose program the pattern is found; use "
+                        "pygrad.compile(f)")  # fmt: skip
 
     return _jacobian("jacobian", f, argnums, has_aux, as_values)
 
@@ -412,18 +422,26 @@ def array_shape(out: Any, count: int) -> tuple[int, ...] | None:
 
 
 def hessian(
-    f: Callable[..., Any], argnums: int | Sequence[int] = 0, has_aux: bool = False, as_values: bool = False
+    f: Callable[..., Any],
+    argnums: int | Sequence[int] = 0,
+    has_aux: bool = False,
+    as_values: bool = False,
+    sparse: bool = False,
 ) -> Callable[..., Any]:
     """A function that gives the second derivatives of f, which returns one number: the Jacobian of its gradient.
 
-    A list of n numbers gives n lists of n; with as_values an array of shape s gives one of shape s + s.
+    A list of n numbers gives n lists of n; with as_values an array of shape s gives one of shape s + s; with sparse, of
+    a compiled function, a CSR matrix as from jacobian.
 
     >>> from pygrad import hessian
     >>> hessian(lambda x: x[0] ** 2 * x[1])([3.0, 5.0])
     [[10.0, 6.0], [6.0, 0.0]]
     """
     if isinstance(f, Transformable):
-        return f.transform("hessian", argnums=argnums, has_aux=has_aux, as_values=as_values)
+        return f.transform("hessian", argnums=argnums, has_aux=has_aux, as_values=as_values, sparse=sparse)
+    if sparse:
+        raise TypeError("hessian: sparse=True needs a compiled function, in whose program the pattern is found; use "
+                        "pygrad.compile(f)")  # fmt: skip
     return _jacobian("hessian", _grad("hessian", f, argnums, has_aux, False), argnums, has_aux, as_values)
 
 

@@ -11,10 +11,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from pygrad._core import Program, Value
 from pygrad.errors import CaptureError
 
-__all__ = ["Result", "Tree", "Variant"]
+__all__ = ["Result", "SparseResult", "Tree", "Variant"]
 
 
 class Result:
@@ -36,6 +38,26 @@ class Result:
         if self.kind is not None:
             return outputs[0] if self.kind is float else self.kind(outputs[: len(self.slots)])
         return self.refill(self.structure, iter([0.0 if slot is None else outputs[slot] for slot in self.slots]))
+
+
+class SparseResult(Result):
+    """A CSR matrix whose entries are the outputs: SciPy's, or (data, indices, indptr) without it."""
+
+    def __init__(self, indices: list[int], indptr: list[int], columns: int) -> None:
+        super().__init__(None, [], lambda structure, numbers: None)
+        self.indices = np.array(indices, dtype=np.int32)
+        self.indptr = np.array(indptr, dtype=np.int32)
+        self.shape = len(indptr) - 1, columns
+
+    def fill(self, outputs: list[float]) -> Any:
+        return self.matrix(np.array(outputs, dtype=float))
+
+    def matrix(self, data: Any) -> Any:
+        try:
+            from scipy.sparse import csr_matrix
+        except ImportError:
+            return data, self.indices.copy(), self.indptr.copy()
+        return csr_matrix((data, self.indices.copy(), self.indptr.copy()), shape=self.shape)
 
 
 class Variant:
