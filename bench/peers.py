@@ -121,6 +121,20 @@ class PygradArray(PygradTransform):
         return lambda: function(numbers)
 
 
+class PygradCompiled(PygradTransform):
+    """pygrad.value_and_grad of a compiled function, captured before it is timed: a replay with lists in and out."""
+
+    name = "pygrad-compiled"
+
+    def ready(self, workload: Workload) -> Callable[[], tuple[float, Any]]:
+        import pygrad
+
+        ops, numbers = self.ops, workload.numbers
+        function = self.transform(pygrad.compile(lambda leaves: workload.program(leaves, ops)))
+        function(numbers)
+        return lambda: function(numbers)
+
+
 class Reference(Contestant):
     """pygrad's pure-Python twin: equal to the last bit, so it is held to that."""
 
@@ -331,8 +345,8 @@ class CasadiReplay(Casadi):
 CONTESTANTS: dict[str, type[Contestant]] = {
     kind.name: kind
     for kind in (
-        Floats, Pygrad, PygradTransform, PygradArray, Reference, Xad, Micrograd, MicrogradWithoutCollector, Torch,
-        Autograd, Casadi, CasadiReplay,
+        Floats, Pygrad, PygradTransform, PygradArray, PygradCompiled, Reference, Xad, Micrograd,
+        MicrogradWithoutCollector, Torch, Autograd, Casadi, CasadiReplay,
     )
 }  # fmt: skip
 

@@ -4,11 +4,14 @@
 The node, its arithmetic and its walks are C (csrc); here they are given Python names. No mathematics here.
 """
 
+from cpython.buffer cimport (
+    PyBUF_C_CONTIGUOUS, PyBUF_WRITABLE, PyBuffer_Release, PyObject_GetBuffer
+)
 from cpython.object cimport PyObject
 from cpython.mem cimport PyMem_Free, PyMem_Malloc
 from cpython.ref cimport Py_DECREF, Py_INCREF
 
-from numpy import ascontiguousarray, ndarray
+from numpy import ascontiguousarray, empty, ndarray
 
 include "_core_c.pxi"          # declarations of csrc
 include "_core_table.pxi"      # the op table as Python objects

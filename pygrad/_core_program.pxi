@@ -67,29 +67,23 @@ cdef class Program:
                 free(slots)
                 free(numbers)
 
-    cdef object replay(self, tuple args, kind):
-        """The outputs for arguments that are floats, and lists and tuples of them, as one float, a list or a tuple.
+    cdef object replay(self, tuple args, recipe):
+        """The outputs for arguments of the common kinds, made by a recipe: see _core_replay.pxi.
 
         None where a guard does not hold, or another run is under way.
         """
-        cdef Py_ssize_t count = 0, i
         if self.busy or self.prepare() < 0:
             return None
-        for arg in args:
-            if type(arg) is float:
-                self.numbers[count] = <double>arg
-                count += 1
-                continue
-            for number in arg:
-                self.numbers[count] = <double>number
-                count += 1
-        cdef double *outputs = self.numbers + count
-        if pg_interpret(self.plan, self.numbers, self.slots, outputs) >= 0:
-            return None
-        if kind is float:
-            return outputs[0]
-        made = [outputs[i] for i in range(<Py_ssize_t>self.plan.output_count)]
-        return made if kind is list else tuple(made)
+        cdef double *outputs = self.numbers
+        self.busy = True  # what is made may set off the collector, and that code of the user's
+        try:
+            for arg in args:
+                outputs = put_numbers(arg, outputs)
+            if pg_interpret(self.plan, self.numbers, self.slots, outputs) >= 0:
+                return None
+            return made_by(recipe, <const double **>&outputs)
+        finally:
+            self.busy = False
 
     def gradient(self, list wrt not None, of=None):
         """The program that gives the same outputs, and then the gradients by the inputs of these numbers.

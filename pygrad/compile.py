@@ -105,8 +105,8 @@ class Compiled(_core.Replayer, transforms.Transformable):
         if self._is_inside(arguments.numbers):
             return self.eager(*args, **kwargs)
         variant, outputs = self.find(arguments)
-        if not kwargs and not self.static and not variant.outside and variant.result.kind:
-            self.remember(args, variant.program, variant.result.kind)
+        if not kwargs and not self.static and not variant.outside and (recipe := variant.result.recipe()) is not ...:
+            self.remember(args, variant.program, recipe)
         return variant.result.fill(outputs)
 
     @staticmethod

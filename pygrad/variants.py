@@ -29,22 +29,34 @@ class Result:
         self.structure = structure
         self.slots = slots
         self.refill = refill
-        kind = type(structure)
-        in_order = slots == list(range(len(slots)))
-        flat = kind in (list, tuple) and set(map(type, structure)) == {float}
-        self.kind: Any = kind if in_order and (kind is float or flat) else None  # float, or list or tuple of floats
 
     def fill(self, outputs: list[float]) -> Any:
-        if self.kind is not None:
-            return outputs[0] if self.kind is float else self.kind(outputs[: len(self.slots)])
         return self.refill(self.structure, iter([0.0 if slot is None else outputs[slot] for slot in self.slots]))
+
+    def recipe(self) -> Any:
+        """How the core makes the structure of the outputs (_core_replay.pxi); ... where it cannot."""
+        return _recipe(self.structure) if self.slots == list(range(len(self.slots))) else ...
+
+
+def _recipe(structure: Any) -> Any:
+    kind = type(structure)
+    if kind is float:
+        return None
+    if kind in (list, tuple) and structure and all(type(item) is float for item in structure):
+        return kind, len(structure)
+    if kind is np.ndarray and structure.dtype == float:
+        return kind, structure.shape
+    if kind is tuple:
+        parts = tuple([_recipe(item) for item in structure])
+        return ... if ... in parts else (kind, parts)
+    return ...
 
 
 class SparseResult(Result):
     """A CSR matrix whose entries are the outputs: SciPy's, or (data, indices, indptr) without it."""
 
     def __init__(self, indices: list[int], indptr: list[int], columns: int) -> None:
-        super().__init__(None, [], lambda structure, numbers: None)
+        super().__init__(None, [None], lambda structure, numbers: None)
         self.indices = np.array(indices, dtype=np.int32)
         self.indptr = np.array(indptr, dtype=np.int32)
         self.shape = len(indptr) - 1, columns
