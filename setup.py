@@ -27,6 +27,7 @@ def flags() -> tuple[list[str], list[str], list[tuple[str, str | None]]]:
         "-O3",
         "-ffp-contract=off",
         "-fno-math-errno",
+        "-fno-trapping-math",  # no result depends on it; loops that select vectorise
         "-fvisibility=hidden",
         "-Wall",
         "-Wextra",

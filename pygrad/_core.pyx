@@ -11,7 +11,9 @@ from cpython.object cimport PyObject
 from cpython.mem cimport PyMem_Free, PyMem_Malloc
 from cpython.ref cimport Py_DECREF, Py_INCREF
 
-from numpy import ascontiguousarray, empty, ndarray
+from threading import Thread
+
+from numpy import ascontiguousarray, empty, int32, ndarray
 
 include "_core_c.pxi"          # declarations of csrc
 include "_core_table.pxi"      # the op table as Python objects
@@ -21,7 +23,9 @@ include "_core_graph.pxi"      # gradients, sums, ops of the user's
 include "_core_copy.pxi"       # copy, deepcopy, pickle
 include "_core_program.pxi"    # programs
 include "_core_replay.pxi"     # the call of a compiled function
+include "_core_lanes.pxi"      # programs over many lanes
 
 pg_core_init()
+pg_loops_find()
 
 Value = <object><PyObject *>&pg_value_type

@@ -1,8 +1,8 @@
 # _core_c.pxi: declarations of csrc, for the other parts of _core.pyx.
 
 from cpython.object cimport PyTypeObject
-from libc.stdint cimport uint8_t, uint32_t, uint64_t
-from libc.stdlib cimport free
+from libc.stdint cimport int32_t, uint8_t, uint32_t, uint64_t
+from libc.stdlib cimport calloc, free, malloc
 
 cdef extern from "ops.h":
     ctypedef struct pg_op_info:
@@ -171,6 +171,28 @@ cdef extern from "interpret.h":
     double *pg_slots_new(const pg_plan *plan)
     double *pg_numbers_new(const pg_plan *plan)
     Py_ssize_t pg_interpret(const pg_plan *plan, const double *inputs, double *slots, double *outputs)
+
+cdef extern from "kernels.h":
+    ctypedef struct pg_loop:
+        pass
+    int PG_LEVELS
+
+cdef extern from "blocks.h":
+    ctypedef struct pg_blocks:
+        pass
+    ctypedef struct pg_lanes:
+        char *at
+        Py_ssize_t stride
+    pg_blocks *pg_blocks_new(const pg_plan *plan, const uint8_t *shared, const pg_loop *loops, int level)
+    void pg_blocks_free(pg_blocks *blocks)
+    size_t pg_blocks_width(const pg_blocks *blocks)
+    size_t pg_blocks_bytes(const pg_blocks *blocks)
+    void pg_blocks_run(const pg_blocks *blocks, void *memory, const pg_lanes *inputs, const pg_lanes *outputs,
+                       int32_t *failed, size_t start, size_t stop) nogil
+
+cdef extern from "py_loops.h":
+    pg_loop pg_numpy_loops[]
+    int pg_loops_find() except -1
 
 cdef extern from "py_program.h":
     pg_program *pg_program_of_nodes(list inputs, list outputs, list outside) except NULL

@@ -16,6 +16,7 @@ cdef class Program:
     cdef double *numbers
     cdef bint busy
     cdef pg_optimise_report report
+    cdef object blocks  # of the last run over lanes
 
     def __dealloc__(self):
         pg_program_free(self.raw)
@@ -84,6 +85,18 @@ cdef class Program:
             return made_by(recipe, <const double **>&outputs)
         finally:
             self.busy = False
+
+    def run_lanes(self, list inputs not None, Py_ssize_t lanes, out=None, *, int threads=1, bint exact=False,
+                  int level=PG_LEVELS):
+        """(out, failed): the outputs of many runs at once, and for each the first guard that did not hold, or -1.
+
+        An input is a float, which all lanes share, or a float64 array of `lanes` numbers with any stride. `out`, of
+        shape (outputs, lanes), is made where it is not given; it may be an input, lane for lane, but not overlap one
+        otherwise. The outputs of a lane that failed are of no use. Transcendental rows come from NumPy's loops, which
+        may differ from `run` by ulps; with `exact` they are those of `run`. A lane's outputs depend on its inputs alone,
+        not on `threads` or on the other lanes. `level` limits the instruction set, and changes no bit.
+        """
+        return run_lanes(self, inputs, lanes, out, threads, exact, level)
 
     def gradient(self, list wrt not None, of=None):
         """The program that gives the same outputs, and then the gradients by the inputs of these numbers.

@@ -1,0 +1,241 @@
+/* blocks.c: a plan becomes steps, which say where in memory their operands are; a run goes over them block by block.
+ * Memory is numbers, one a constant or a shared value, and behind them rows, `width` lanes each. See Note [Lanes]. */
+#include "blocks.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "scalar.h"
+
+enum { LINE = 64 }; /* bytes that rows are aligned to */
+
+typedef struct {
+    uint32_t op, out, in[PG_MAX_ARITY];
+} once; /* an instruction on numbers */
+
+struct pg_blocks {
+    const pg_plan *plan;
+    const pg_loop *loops;
+    uint8_t *shared;
+    pg_step *steps;
+    once *onces;
+    uint32_t *inputs, *outputs, *guards; /* places */
+    size_t step_count, once_count, number_count, row_count, width, first_row;
+};
+
+/* ---- how many lanes ---- */
+
+/* Few enough that the rows stay in the nearest cache, as far as that leaves enough lanes to pay for the dispatch. */
+static size_t width_of(size_t rows) {
+    enum { CACHE = 24 * 1024, LEAST = 64, MOST = 256 };
+    size_t lanes = CACHE / (sizeof(double) * (rows + 1)) / PG_VECTOR * PG_VECTOR;
+    return lanes < LEAST ? LEAST : lanes > MOST ? MOST : lanes;
+}
+
+/* ---- from words to steps ---- */
+
+typedef struct {
+    pg_blocks *blocks;
+    const pg_kernel_row *kernels;
+    uint32_t *place; /* of each slot, at this point of the plan */
+    uint32_t *row;   /* of each slot, or PG_NONE */
+} placing;
+
+static int is_number(const pg_blocks *blocks, uint32_t place) { return place < blocks->first_row; }
+
+static uint32_t place_of_row(placing *p, uint32_t slot) {
+    pg_blocks *blocks = p->blocks;
+    if (p->row[slot] == PG_NONE) p->row[slot] = (uint32_t)blocks->row_count++;
+    return p->place[slot] = (uint32_t)(blocks->first_row + p->row[slot] * blocks->width);
+}
+
+static void call_loop(double *memory, const pg_step *step, size_t lanes) {
+    const ptrdiff_t count = (ptrdiff_t)lanes, strides[3] = {step->in[2] & 1 ? 0 : sizeof(double),
+        step->in[2] & 2 ? 0 : sizeof(double), sizeof(double)};
+    char *a = (char *)(memory + step->in[0]), *b = (char *)(memory + step->in[1]), *y = (char *)(memory + step->out);
+    char *two[] = {a, y}, *three[] = {a, b, y};
+    if (step->in[2] & 8) step->loop->run(three, &count, strides, step->loop->data);
+    else step->loop->run(two, &count, (const ptrdiff_t[]){strides[0], strides[2]}, step->loop->data);
+}
+
+/* One instruction: on numbers alone it is done once a run, and its result is a number of its own. */
+static void place_instruction(placing *p, uint32_t op, const uint32_t *word) {
+    pg_blocks *blocks = p->blocks;
+    uint32_t in[PG_MAX_ARITY] = {0}, numbers = 0, all = 0;
+    int arity = pg_plan_arity(op);
+    for (int i = 0; i < arity; i++) {
+        in[i] = p->place[word[1 + i]];
+        if (is_number(blocks, in[i])) numbers |= 1u << i;
+        all |= 1u << i;
+    }
+    if (numbers == all) {
+        once *made = &blocks->onces[blocks->once_count++];
+        made->op = op;
+        made->out = p->place[word[0]] = (uint32_t)blocks->number_count++;
+        memcpy(made->in, in, sizeof in);
+        return;
+    }
+    pg_step *step = &blocks->steps[blocks->step_count++];
+    memcpy(step->in, in, sizeof in);
+    step->out = place_of_row(p, word[0]);
+    step->kernel = p->kernels[op][numbers];
+    if (blocks->loops && op < PG_OP_TABLE_END && arity < 3 && blocks->loops[op].run) {
+        step->kernel = call_loop;
+        step->loop = &blocks->loops[op];
+        step->in[2] = numbers | (arity == 2 ? 8 : 0); /* a loop has two operands at most */
+    }
+}
+
+static void place_all(placing *p) {
+    pg_blocks *blocks = p->blocks;
+    const pg_plan *plan = blocks->plan;
+    for (size_t i = 0; i < plan->constant_count; i++) p->place[i] = (uint32_t)blocks->number_count++;
+    for (size_t i = 0; i < plan->input_count; i++) {
+        uint32_t slot = (uint32_t)(plan->constant_count + i);
+        if (blocks->shared[i]) p->place[slot] = (uint32_t)blocks->number_count++;
+        else place_of_row(p, slot);
+        blocks->inputs[i] = p->place[slot];
+    }
+    for (const uint32_t *word = plan->words, *end = word + plan->word_count; word < end;) {
+        uint32_t op = *word++, count = *word++;
+        for (; count; count--, word += 1 + pg_plan_arity(op)) place_instruction(p, op, word);
+    }
+    for (size_t i = 0; i < plan->output_count; i++) blocks->outputs[i] = p->place[plan->outputs[i]];
+    for (size_t i = 0; i < plan->guard_count; i++) blocks->guards[i] = p->place[plan->guards[i]];
+}
+
+static void *zeros(size_t count, size_t size) { return calloc(count ? count : 1, size); }
+
+pg_blocks *pg_blocks_new(const pg_plan *plan, const uint8_t *shared, const pg_loop *loops, int level) {
+    size_t instructions = plan->instruction_count, inputs = plan->input_count;
+    pg_blocks *blocks = zeros(1, sizeof *blocks);
+    placing p = {.blocks = blocks, .kernels = pg_kernels(level)};
+    int failed = !blocks;
+    if (!failed) {
+        blocks->plan = plan;
+        blocks->loops = loops;
+        failed |= !(p.place = zeros(plan->slot_count, sizeof *p.place));
+        failed |= !(p.row = zeros(plan->slot_count, sizeof *p.row));
+        failed |= !(blocks->shared = zeros(inputs, sizeof *blocks->shared));
+        failed |= !(blocks->steps = zeros(instructions, sizeof *blocks->steps));
+        failed |= !(blocks->onces = zeros(instructions, sizeof *blocks->onces));
+        failed |= !(blocks->inputs = zeros(inputs, sizeof *blocks->inputs));
+        failed |= !(blocks->outputs = zeros(plan->output_count, sizeof *blocks->outputs));
+        failed |= !(blocks->guards = zeros(plan->guard_count, sizeof *blocks->guards));
+    }
+    if (!failed) {
+        size_t numbers = plan->constant_count + instructions;
+        if (inputs) memcpy(blocks->shared, shared, inputs);
+        for (size_t i = 0; i < inputs; i++) numbers += shared[i] != 0;
+        for (size_t i = 0; i < plan->slot_count; i++) p.row[i] = PG_NONE;
+        blocks->width = width_of(plan->slot_count - plan->constant_count);
+        blocks->first_row = (numbers + LINE) / LINE * LINE;
+        failed |= blocks->first_row + plan->slot_count * blocks->width > UINT32_MAX;
+        if (!failed) place_all(&p);
+    }
+    free(p.place);
+    free(p.row);
+    if (!failed) return blocks;
+    pg_blocks_free(blocks);
+    return NULL;
+}
+
+void pg_blocks_free(pg_blocks *blocks) {
+    if (!blocks) return;
+    free(blocks->shared);
+    free(blocks->steps);
+    free(blocks->onces);
+    free(blocks->inputs);
+    free(blocks->outputs);
+    free(blocks->guards);
+    free(blocks);
+}
+
+size_t pg_blocks_width(const pg_blocks *blocks) { return blocks->width; }
+
+size_t pg_blocks_bytes(const pg_blocks *blocks) {
+    return (blocks->first_row + blocks->row_count * blocks->width) * sizeof(double) + LINE;
+}
+
+/* ---- once a run ---- */
+
+/* What a loop gives for one number: a vector of it, so that the loop goes the way that it goes for lanes. */
+static double loop_once(const pg_loop *loop, int arity, const double *in) {
+    double a[PG_VECTOR], b[PG_VECTOR], y[PG_VECTOR];
+    for (int i = 0; i < PG_VECTOR; i++) a[i] = in[0], b[i] = in[1];
+    char *two[] = {(char *)a, (char *)y}, *three[] = {(char *)a, (char *)b, (char *)y};
+    const ptrdiff_t count = PG_VECTOR, strides[] = {sizeof *a, sizeof *a, sizeof *a};
+    loop->run(arity == 1 ? two : three, &count, strides, loop->data);
+    return y[0];
+}
+
+static double fused_once(uint32_t op, const double *in) {
+    static const int inner[] = {PG_OP_mul, PG_OP_zmul, PG_OP_add, PG_OP_sub};
+    uint32_t outer = (op - PG_FUSED_FIRST) / PG_FUSED_INNERS;
+    double i = pg_forward(inner[(op - PG_FUSED_FIRST) % PG_FUSED_INNERS], in[0], in[1], 0);
+    return outer == PG_INNER_ADD ? i + in[2] : outer == PG_INNER_SUB ? i - in[2]
+         : outer == PG_SUB_INNER ? in[2] - i : i * in[2];
+}
+
+static void begin(const pg_blocks *blocks, double *memory, const pg_lanes *inputs) {
+    const pg_plan *plan = blocks->plan;
+    if (plan->constant_count) memcpy(memory, plan->constants, plan->constant_count * sizeof *memory);
+    for (size_t i = 0; i < plan->input_count; i++)
+        if (blocks->shared[i]) memcpy(memory + blocks->inputs[i], inputs[i].at, sizeof *memory);
+    for (const once *at = blocks->onces, *end = at + blocks->once_count; at < end; at++) {
+        double in[PG_MAX_ARITY] = {memory[at->in[0]], memory[at->in[1]], memory[at->in[2]]};
+        int arity = pg_plan_arity(at->op);
+        if (at->op >= PG_FUSED_FIRST) memory[at->out] = fused_once(at->op, in);
+        else if (blocks->loops && arity < 3 && blocks->loops[at->op].run)
+            memory[at->out] = loop_once(&blocks->loops[at->op], arity, in);
+        else memory[at->out] = pg_forward((int)at->op, in[0], in[1], in[2]);
+    }
+}
+
+/* ---- a block ---- */
+
+static void load(const pg_blocks *blocks, double *memory, const pg_lanes *inputs, size_t at, size_t lanes) {
+    for (size_t i = 0; i < blocks->plan->input_count; i++) {
+        if (blocks->shared[i]) continue;
+        double *row = memory + blocks->inputs[i];
+        const char *from = inputs[i].at + (ptrdiff_t)at * inputs[i].stride;
+        if (inputs[i].stride == sizeof *row) memcpy(row, from, lanes * sizeof *row);
+        else for (size_t k = 0; k < lanes; k++, from += inputs[i].stride) memcpy(row + k, from, sizeof *row);
+        for (size_t k = lanes; k % PG_VECTOR; k++) row[k] = row[lanes - 1];
+    }
+}
+
+static void store(const pg_blocks *blocks, const double *memory, const pg_lanes *outputs, size_t at, size_t lanes) {
+    for (size_t i = 0; i < blocks->plan->output_count; i++) {
+        const double *row = memory + blocks->outputs[i];
+        char *to = outputs[i].at + (ptrdiff_t)at * outputs[i].stride;
+        size_t step = !is_number(blocks, blocks->outputs[i]);
+        if (step && outputs[i].stride == sizeof *row) memcpy(to, row, lanes * sizeof *row);
+        else for (size_t k = 0; k < lanes; k++, row += step, to += outputs[i].stride) memcpy(to, row, sizeof *row);
+    }
+}
+
+static void check(const pg_blocks *blocks, const double *memory, int32_t *failed, size_t lanes) {
+    const pg_plan *plan = blocks->plan;
+    for (size_t k = 0; k < lanes; k++) failed[k] = -1;
+    for (size_t i = plan->guard_count; i-- > 0;) {
+        const double *row = memory + blocks->guards[i], expected = plan->expected[i];
+        size_t step = !is_number(blocks, blocks->guards[i]);
+        for (size_t k = 0; k < lanes; k++) failed[k] = row[k * step] != expected ? (int32_t)i : failed[k];
+    }
+}
+
+void pg_blocks_run(const pg_blocks *blocks, void *memory, const pg_lanes *inputs, const pg_lanes *outputs,
+                   int32_t *failed, size_t from, size_t to) {
+    double *aligned = (double *)(((uintptr_t)memory + LINE - 1) / LINE * LINE);
+    if (from < to) begin(blocks, aligned, inputs);
+    for (size_t at = from; at < to; at += blocks->width) {
+        size_t lanes = to - at < blocks->width ? to - at : blocks->width;
+        size_t padded = (lanes + PG_VECTOR - 1) / PG_VECTOR * PG_VECTOR;
+        load(blocks, aligned, inputs, at, lanes);
+        for (const pg_step *step = blocks->steps, *end = step + blocks->step_count; step < end; step++)
+            step->kernel(aligned, step, padded);
+        if (failed) check(blocks, aligned, failed + at, lanes);
+        store(blocks, aligned, outputs, at, lanes);
+    }
+}

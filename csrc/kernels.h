@@ -1,0 +1,41 @@
+/* kernels.h: every opcode of a plan as a loop over lanes. Owns the loops and the choice of their instruction set; knows
+ * no Python, and nothing of how lanes come into memory: that is blocks.h.
+ *
+ * Note [Kernels]. The rows of the op table are expanded into loops (kernels.inc), several times over: for each operand
+ * that is one number for all lanes, and for each instruction set that the compiler and the processor offer. All of them
+ * give the same bits, which are those of one lane alone: no loop contracts or reorders. */
+#ifndef PG_KERNELS_H
+#define PG_KERNELS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "plan.h"
+
+/* A loop from elsewhere, with the signature of NumPy's inner loops: pointers, count, strides in bytes. */
+typedef void (*pg_loop_function)(char **args, const ptrdiff_t *count, const ptrdiff_t *strides, void *data);
+typedef struct {
+    pg_loop_function run; /* NULL: there is none */
+    void *data;
+} pg_loop;
+
+/* An instruction over lanes. Places count doubles from the start of the memory. */
+typedef struct pg_step pg_step;
+typedef void (*pg_kernel)(double *memory, const pg_step *step, size_t lanes);
+struct pg_step {
+    pg_kernel kernel;
+    const pg_loop *loop;
+    uint32_t out, in[PG_MAX_ARITY];
+};
+
+enum {
+    PG_VECTOR = 8,   /* lanes of the widest vector: rows begin and end on a multiple of it, and so do counts of lanes */
+    PG_VARIANTS = 7, /* bit i: operand i is one number. That all are is not a variant: it is no work for a loop */
+};
+typedef pg_kernel pg_kernel_row[PG_VARIANTS];
+
+/* The kernels by opcode of the plan, for the instruction sets up to `level`: 0 is what every processor of the kind has. */
+enum { PG_LEVELS = 3 };
+const pg_kernel_row *pg_kernels(int level);
+
+#endif
