@@ -25,9 +25,10 @@ struct pg_blocks {
 
 /* ---- how many lanes ---- */
 
-/* Few enough that the rows stay in the nearest cache, as far as that leaves enough lanes to pay for the dispatch. */
+/* Few enough that the rows stay in a core's share of the outer caches, as far as that leaves enough lanes to pay for the
+ * dispatch. Rows are mostly used again soon, or late but in order, so that the nearest cache need not hold them all. */
 static size_t width_of(size_t rows) {
-    enum { CACHE = 24 * 1024, LEAST = 64, MOST = 256 };
+    enum { CACHE = 1 << 20, LEAST = 32, MOST = 256 };
     size_t lanes = CACHE / (sizeof(double) * (rows + 1)) / PG_VECTOR * PG_VECTOR;
     return lanes < LEAST ? LEAST : lanes > MOST ? MOST : lanes;
 }
