@@ -27,7 +27,8 @@ struct pg_blocks {
 
 /* Few enough that the rows stay in a core's share of the outer caches, as far as that leaves enough lanes to pay for the
  * dispatch. Rows are mostly used again soon, or late but in order, so that the nearest cache need not hold them all. */
-static size_t width_of(size_t rows) {
+size_t pg_blocks_width(const pg_plan *plan) {
+    size_t rows = plan->slot_count - plan->constant_count;
     enum { CACHE = 1 << 20, LEAST = 32, MOST = 256 };
     size_t lanes = CACHE / (sizeof(double) * (rows + 1)) / PG_VECTOR * PG_VECTOR;
     return lanes < LEAST ? LEAST : lanes > MOST ? MOST : lanes;
@@ -129,7 +130,7 @@ pg_blocks *pg_blocks_new(const pg_plan *plan, const uint8_t *shared, const pg_lo
         if (inputs) memcpy(blocks->shared, shared, inputs);
         for (size_t i = 0; i < inputs; i++) numbers += shared[i] != 0;
         for (size_t i = 0; i < plan->slot_count; i++) p.row[i] = PG_NONE;
-        blocks->width = width_of(plan->slot_count - plan->constant_count);
+        blocks->width = pg_blocks_width(plan);
         blocks->first_row = (numbers + LINE) / LINE * LINE;
         failed |= blocks->first_row + plan->slot_count * blocks->width > UINT32_MAX;
         if (!failed) place_all(&p);
@@ -151,8 +152,6 @@ void pg_blocks_free(pg_blocks *blocks) {
     free(blocks->guards);
     free(blocks);
 }
-
-size_t pg_blocks_width(const pg_blocks *blocks) { return blocks->width; }
 
 size_t pg_blocks_bytes(const pg_blocks *blocks) {
     return (blocks->first_row + blocks->row_count * blocks->width) * sizeof(double) + LINE;

@@ -23,7 +23,7 @@ typedef struct {
 pg_blocks *pg_blocks_new(const pg_plan *plan, const uint8_t *shared, const pg_loop *loops, int level);
 void pg_blocks_free(pg_blocks *blocks);
 
-size_t pg_blocks_width(const pg_blocks *blocks); /* lanes in a block */
+size_t pg_blocks_width(const pg_plan *plan);     /* lanes in a block */
 size_t pg_blocks_bytes(const pg_blocks *blocks); /* of memory that one thread needs for a run; no alignment asked */
 
 /* Runs the lanes from .. to - 1. `failed[lane]`, unless it is NULL, becomes the number of the first guard that did not

@@ -63,7 +63,7 @@ cdef class LaneRun:
         cdef Py_buffer *view = &self.views[self.view_count]
         PyObject_GetBuffer(array, view, PyBUF_FORMAT | PyBUF_STRIDES | flags)
         self.view_count += 1
-        if view.format == NULL or view.itemsize != sizeof(double) or view.format[0] != b"d" or view.format[1] != 0:
+        if view.itemsize != sizeof(double) or view.format == NULL or view.format not in (b"d", b"@d", b"=d", b"^d"):
             raise TypeError(f"Program.run_lanes: {name} needs numbers of type float64")
         return view
 
@@ -123,7 +123,7 @@ cdef tuple run_lanes(Program program, list inputs, Py_ssize_t lanes, out, int th
     cdef int32_t[::1] numbers = failed
     run.failed = &numbers[0] if lanes else NULL
     run.blocks = blocks_of(program, shared, exact, level)
-    width = pg_blocks_width(run.blocks.raw)
+    width = pg_blocks_width(program.plan)
     share = (lanes + width * threads - 1) // (width * threads) * width
     others = [Thread(target=run.piece, args=(start, min(start + share, lanes))) for start in range(share, lanes, share or 1)]
     for other in others:
