@@ -51,13 +51,39 @@ static uint32_t place_of_row(placing *p, uint32_t slot) {
     return p->place[slot] = (uint32_t)(blocks->first_row + p->row[slot] * blocks->width);
 }
 
-static void call_loop(double *memory, const pg_step *step, size_t lanes) {
-    const ptrdiff_t count = (ptrdiff_t)lanes, strides[3] = {step->in[2] & 1 ? 0 : sizeof(double),
-        step->in[2] & 2 ? 0 : sizeof(double), sizeof(double)};
-    char *a = (char *)(memory + step->in[0]), *b = (char *)(memory + step->in[1]), *y = (char *)(memory + step->out);
-    char *two[] = {a, y}, *three[] = {a, b, y};
-    if (step->in[2] & 8) step->loop->run(three, &count, strides, step->loop->data);
-    else step->loop->run(two, &count, (const ptrdiff_t[]){strides[0], strides[2]}, step->loop->data);
+/* Loops from elsewhere get rows alone: a loop may go another way where an operand has stride 0, and give other bits. */
+static void call_loop(double *a, double *b, double *y, const pg_loop *loop, size_t lanes) {
+    char *three[] = {(char *)a, (char *)b, (char *)y}, *two[] = {(char *)a, (char *)y};
+    const ptrdiff_t count = (ptrdiff_t)lanes, strides[] = {sizeof *a, sizeof *a, sizeof *a};
+    loop->run(b ? three : two, &count, strides, loop->data);
+}
+
+static double *filled(double *row, double number, size_t lanes) {
+    for (size_t i = 0; i < lanes; i++) row[i] = number;
+    return row;
+}
+
+static void loop_of_1(double *memory, const pg_step *step, size_t lanes) {
+    call_loop(memory + step->in[0], NULL, memory + step->out, step->loop, lanes);
+}
+
+static void loop_of_2(double *memory, const pg_step *step, size_t lanes) {
+    call_loop(memory + step->in[0], memory + step->in[1], memory + step->out, step->loop, lanes);
+}
+
+static void loop_of_number_and_row(double *memory, const pg_step *step, size_t lanes) {
+    double *a = filled(memory + step->in[2], memory[step->in[0]], lanes); /* in[2]: a row to spare */
+    call_loop(a, memory + step->in[1], memory + step->out, step->loop, lanes);
+}
+
+static void loop_of_row_and_number(double *memory, const pg_step *step, size_t lanes) {
+    double *b = filled(memory + step->in[2], memory[step->in[1]], lanes);
+    call_loop(memory + step->in[0], b, memory + step->out, step->loop, lanes);
+}
+
+static const pg_loop *loop_for(const pg_blocks *blocks, uint32_t op) {
+    if (!blocks->loops || op >= PG_OP_TABLE_END || pg_ops[op].arity > 2) return NULL;
+    return blocks->loops[op].run ? &blocks->loops[op] : NULL;
 }
 
 /* One instruction: on numbers alone it is done once a run, and its result is a number of its own. */
@@ -81,16 +107,17 @@ static void place_instruction(placing *p, uint32_t op, const uint32_t *word) {
     memcpy(step->in, in, sizeof in);
     step->out = place_of_row(p, word[0]);
     step->kernel = p->kernels[op][numbers];
-    if (blocks->loops && op < PG_OP_TABLE_END && arity < 3 && blocks->loops[op].run) {
-        step->kernel = call_loop;
-        step->loop = &blocks->loops[op];
-        step->in[2] = numbers | (arity == 2 ? 8 : 0); /* a loop has two operands at most */
-    }
+    step->loop = loop_for(blocks, op);
+    if (!step->loop) return;
+    step->kernel = arity == 1 ? loop_of_1 : numbers == 0 ? loop_of_2 : numbers == 1 ? loop_of_number_and_row
+                 : loop_of_row_and_number;
+    step->in[2] = (uint32_t)blocks->first_row; /* see place_all */
 }
 
 static void place_all(placing *p) {
     pg_blocks *blocks = p->blocks;
     const pg_plan *plan = blocks->plan;
+    blocks->row_count = 1; /* the first is to spare */
     for (size_t i = 0; i < plan->constant_count; i++) p->place[i] = (uint32_t)blocks->number_count++;
     for (size_t i = 0; i < plan->input_count; i++) {
         uint32_t slot = (uint32_t)(plan->constant_count + i);
@@ -132,7 +159,7 @@ pg_blocks *pg_blocks_new(const pg_plan *plan, const uint8_t *shared, const pg_lo
         for (size_t i = 0; i < plan->slot_count; i++) p.row[i] = PG_NONE;
         blocks->width = pg_blocks_width(plan);
         blocks->first_row = (numbers + LINE) / LINE * LINE;
-        failed |= blocks->first_row + plan->slot_count * blocks->width > UINT32_MAX;
+        failed |= blocks->first_row + (plan->slot_count + 1) * blocks->width > UINT32_MAX;
         if (!failed) place_all(&p);
     }
     free(p.place);
@@ -162,10 +189,7 @@ size_t pg_blocks_bytes(const pg_blocks *blocks) {
 /* What a loop gives for one number: a vector of it, so that the loop goes the way that it goes for lanes. */
 static double loop_once(const pg_loop *loop, int arity, const double *in) {
     double a[PG_VECTOR], b[PG_VECTOR], y[PG_VECTOR];
-    for (int i = 0; i < PG_VECTOR; i++) a[i] = in[0], b[i] = in[1];
-    char *two[] = {(char *)a, (char *)y}, *three[] = {(char *)a, (char *)b, (char *)y};
-    const ptrdiff_t count = PG_VECTOR, strides[] = {sizeof *a, sizeof *a, sizeof *a};
-    loop->run(arity == 1 ? two : three, &count, strides, loop->data);
+    call_loop(filled(a, in[0], PG_VECTOR), arity == 1 ? NULL : filled(b, in[1], PG_VECTOR), y, loop, PG_VECTOR);
     return y[0];
 }
 
@@ -184,10 +208,9 @@ static void begin(const pg_blocks *blocks, double *memory, const pg_lanes *input
         if (blocks->shared[i]) memcpy(memory + blocks->inputs[i], inputs[i].at, sizeof *memory);
     for (const once *at = blocks->onces, *end = at + blocks->once_count; at < end; at++) {
         double in[PG_MAX_ARITY] = {memory[at->in[0]], memory[at->in[1]], memory[at->in[2]]};
-        int arity = pg_plan_arity(at->op);
+        const pg_loop *loop = loop_for(blocks, at->op);
         if (at->op >= PG_FUSED_FIRST) memory[at->out] = fused_once(at->op, in);
-        else if (blocks->loops && arity < 3 && blocks->loops[at->op].run)
-            memory[at->out] = loop_once(&blocks->loops[at->op], arity, in);
+        else if (loop) memory[at->out] = loop_once(loop, pg_ops[at->op].arity, in);
         else memory[at->out] = pg_forward((int)at->op, in[0], in[1], in[2]);
     }
 }
