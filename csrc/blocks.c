@@ -25,8 +25,8 @@ struct pg_blocks {
 
 /* ---- how many lanes ---- */
 
-/* Few enough that the rows stay in a core's share of the outer caches, as far as that leaves enough lanes to pay for the
- * dispatch. Rows are mostly used again soon, or late but in order, so that the nearest cache need not hold them all. */
+/* Few enough that the rows stay in a core's share of the outer caches, as far as that leaves enough lanes to pay for
+ * the dispatch. Rows are mostly used again soon, or late but in order, so that the nearest cache need not hold all. */
 size_t pg_blocks_width(const pg_plan *plan) {
     size_t rows = plan->slot_count - plan->constant_count;
     enum { CACHE = 1 << 20, LEAST = 32, MOST = 256 };

@@ -34,7 +34,7 @@ enum {
 };
 typedef pg_kernel pg_kernel_row[PG_VARIANTS];
 
-/* The kernels by opcode of the plan, for the instruction sets up to `level`: 0 is what every processor of the kind has. */
+/* By opcode of the plan, in the best instruction set up to `level`; 0 is what every processor of the kind has. */
 enum { PG_LEVELS = 3 };
 const pg_kernel_row *pg_kernels(int level);
 

@@ -38,7 +38,7 @@ int pg_loops_find(void) {
     PyObject *numpy = PyImport_ImportModule("numpy");
     PyObject *type = numpy ? PyObject_GetAttrString(numpy, "ufunc") : NULL;
     for (size_t i = 0; type && i < sizeof served / sizeof *served; i++) {
-        PyObject *ufunc = PyObject_GetAttrString(numpy, served[i].ufunc); /* kept: its loops are pointed at from now on */
+        PyObject *ufunc = PyObject_GetAttrString(numpy, served[i].ufunc); /* kept, as its loops are pointed at */
         if (!ufunc) break;
         if ((PyObject *)Py_TYPE(ufunc) == type)
             pg_numpy_loops[served[i].op] = loop_of((const PyUFuncObject *)ufunc, pg_ops[served[i].op].arity);

@@ -22,7 +22,8 @@ cdef Blocks blocks_of(Program program, bytes shared, bint exact, int level):
     if blocks is None or blocks.key != key:
         blocks = Blocks.__new__(Blocks)
         blocks.key = key
-        blocks.raw = pg_blocks_new(program.plan, <const uint8_t *><char *>shared, NULL if exact else pg_numpy_loops, level)
+        blocks.raw = pg_blocks_new(program.plan, <const uint8_t *><char *>shared,
+                                   NULL if exact else pg_numpy_loops, level)
         if blocks.raw == NULL:
             raise MemoryError()
         program.blocks = blocks
@@ -125,7 +126,8 @@ cdef tuple run_lanes(Program program, list inputs, Py_ssize_t lanes, out, int th
     run.blocks = blocks_of(program, shared, exact, level)
     width = pg_blocks_width(program.plan)
     share = (lanes + width * threads - 1) // (width * threads) * width
-    others = [Thread(target=run.piece, args=(start, min(start + share, lanes))) for start in range(share, lanes, share or 1)]
+    others = [Thread(target=run.piece, args=(start, min(start + share, lanes)))
+              for start in range(share, lanes, share or 1)]
     for other in others:
         other.start()
     run.piece(0, min(share, lanes))

@@ -93,8 +93,8 @@ cdef class Program:
         An input is a float, which all lanes share, or a float64 array of `lanes` numbers with any stride. `out`, of
         shape (outputs, lanes), is made where it is not given; it may be an input, lane for lane, but not overlap one
         otherwise. The outputs of a lane that failed are of no use. Transcendental rows come from NumPy's loops, which
-        may differ from `run` by ulps; with `exact` they are those of `run`. A lane's outputs depend on its inputs alone,
-        not on `threads` or on the other lanes. `level` limits the instruction set, and changes no bit.
+        may differ from `run` by ulps; with `exact` they are those of `run`. A lane's outputs depend on its inputs
+        alone, not on `threads` or on the other lanes. `level` limits the instruction set, and changes no bit.
         """
         return run_lanes(self, inputs, lanes, out, threads, exact, level)
 
