@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from contract import CONTRACT, DEFAULT, errors
 from conftest import CORE, bits
+from contract import CONTRACT, DEFAULT, errors
 from domains import INF, NAN, SPECIALS, samples, special_operands
 from random_graphs import build, number, plan, sign_of_nan_matters
 
@@ -256,7 +256,7 @@ def test_shared_inputs():
     replay, _ = example()
     x, y, z = numbers(50)
     expected, _ = replay.run_lanes([x, np.full(50, 0.3), np.full(50, 2.0)], 50)
-    for y, z in ((0.3, 2), (np.float64(0.3), np.float32(2)), (np.array(0.3), np.broadcast_to(2.0, 50))):  # noqa: B020
+    for y, z in ((0.3, 2), (np.float64(0.3), np.float32(2)), (np.array(0.3), np.broadcast_to(2.0, 50))):
         assert same(replay.run_lanes([x, y, z], 50)[0], expected).all()
     alone, _ = replay.run_lanes([x[0], 0.3, 2.0], 50)
     assert same(alone, np.repeat(expected[:, :1], 50, axis=1)).all()
