@@ -14,6 +14,7 @@ import numpy as np
 
 from pygrad import _core, derivatives, transforms
 from pygrad._core import Program, Value
+from pygrad.batch import map_lanes
 from pygrad.derivatives import Derivative
 from pygrad.structures import flatten, key_of, map_structure, nested_lists
 from pygrad.variants import Result, Tree, Variant
@@ -147,6 +148,40 @@ class Compiled(_core.Replayer, transforms.Transformable):
         """Captures ahead of time for arguments like these, and gives the function itself."""
         self.find(Arguments(args, kwargs, self.static))
         return self
+
+    def arguments(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Arguments:
+        return Arguments(args, kwargs, self.static)
+
+    def variant(self, arguments: Arguments) -> Variant:
+        return self.find(arguments)[0]
+
+    def map(
+        self, *args: Any, threads: int | None = None, executor: Any = None, out: Any = None, **kwargs: Any
+    ) -> Any:  # fmt: skip
+        """The function over a batch: arrays among the arguments have a leading axis of lanes, numbers are shared.
+
+        An array of shape (n,) stands for a number in each of n lanes, one of shape (n, ...) for nested lists (with
+        as_values for an array). Results are arrays with the axis of lanes in front, in the structure of the function's
+        result: one of shape (n,) for a number, (n, ...) for a list or array of numbers. Of a sparse Jacobian (data of
+        shape (n, entries), indices, indptr).
+
+        Lanes run in blocks without the GIL, in as many threads as there are cores unless `threads` says otherwise, or
+        in pieces through `executor`, any that has submit() as concurrent.futures have it. Neither changes a bit of the
+        result. Elementary functions are NumPy's, within the ulps of tests/contract.py of a single call. A batch whose
+        lanes branch differently is split by variant. With `out`, arrays of float64 in the structure of the result are
+        filled.
+
+        Raises TypeError where no argument is an array, ValueError where their lanes differ in number, or there are none.
+
+        >>> import numpy as np
+        >>> import pygrad
+        >>> f = pygrad.compile(lambda x, a: a * x if x > 0 else -x)
+        >>> f.map(np.array([1.0, -2.0, 3.0]), 10.0)
+        array([10.,  2., 30.])
+        >>> pygrad.grad(f).map(np.array([1.0, -2.0, 3.0]), 10.0)
+        array([10., -1., 10.])
+        """
+        return map_lanes(self, args, kwargs, threads, executor, out)
 
     # ---- looking at it ----
 
