@@ -16,7 +16,8 @@ typedef struct {
     pg_index *cone;       /* the values this sweep passes through, as a queue and then in order */
     uint32_t *met;        /* the sweep that met a value last */
     uint32_t sweep;
-    size_t cone_count;
+    int only_look;        /* sweeps find what they pass through, and make nothing */
+    size_t cone_count, work;
     pg_index *first_follower, *followers; /* forward mode: who uses a value */
     int failed;           /* memory ran out; what is made from then on is of no use */
 } differentiator;
@@ -154,6 +155,8 @@ static void step_back(differentiator *d, pg_index value) {
 
 static void sweep_back(differentiator *d) {
     meet_operands(d);
+    d->work += d->cone_count;
+    if (d->only_look) return;
     for (size_t i = d->cone_count; i-- > 0 && !d->failed;) step_back(d, d->cone[i]);
 }
 
@@ -188,8 +191,10 @@ static void step_forward(differentiator *d, pg_index value, pg_index one) {
 }
 
 static void sweep_forward(differentiator *d) {
-    pg_index one = constant(d, 1.0);
     meet_followers(d);
+    d->work += d->cone_count;
+    if (d->only_look) return;
+    pg_index one = constant(d, 1.0);
     for (size_t i = 0; i < d->cone_count && !d->failed; i++) step_forward(d, d->cone[i], one);
 }
 
@@ -240,7 +245,7 @@ static void find_dependent(differentiator *d, const pg_index *wrt, size_t wrt_co
 
 static int begin(differentiator *d, const pg_program *program, const pg_index *wrt, size_t wrt_count, size_t further_inputs) {
     size_t count = program->count ? program->count : 1;
-    *d = (differentiator){.from = program};
+    d->from = program;
     d->places = malloc(count * sizeof *d->places);
     d->derivative = malloc(count * sizeof *d->derivative);
     d->depends = calloc(count, 1);
@@ -283,7 +288,7 @@ static pg_program *end(differentiator *d, int failed) {
 /* ---- derivatives ---- */
 
 pg_program *pg_reverse(const pg_program *program, const pg_index *wrt, size_t wrt_count, pg_index of) {
-    differentiator d;
+    differentiator d = {0};
     int seeded = of == PG_NONE;
     int failed = begin(&d, program, wrt, wrt_count, seeded ? program->output_count : 0) < 0;
     if (!failed) {
@@ -302,7 +307,7 @@ pg_program *pg_reverse(const pg_program *program, const pg_index *wrt, size_t wr
 }
 
 pg_program *pg_forward_mode(const pg_program *program, const pg_index *wrt, size_t wrt_count) {
-    differentiator d;
+    differentiator d = {0};
     int failed = begin(&d, program, wrt, wrt_count, wrt_count) < 0 || find_followers(&d) < 0;
     if (!failed) {
         begin_sweep(&d);
@@ -349,13 +354,13 @@ static int reverse_rows(differentiator *d, const pg_index *wrt, size_t wrt_count
         begin_sweep(d);
         meet(d, from->outputs[i]);
         if (!d->cone_count) continue;
-        add_adjoint(d, from->outputs[i], constant(d, 1.0));
+        if (!d->only_look) add_adjoint(d, from->outputs[i], constant(d, 1.0));
         sweep_back(d);
         /* Inputs come first, and those that were not asked for are never met. */
         for (size_t k = 0; k < d->cone_count && d->cone[k] < from->input_count && !failed; k++) {
             pg_index input = d->cone[k];
-            if (d->derivative[input] == PG_NONE) continue;
-            failed = d->failed || add_entry(all, i, column[input], gradient(d, input)) < 0;
+            if (!d->only_look && d->derivative[input] == PG_NONE) continue;
+            failed = d->failed || add_entry(all, i, column[input], d->only_look ? 0 : gradient(d, input)) < 0;
         }
         failed |= d->failed;
     }
@@ -376,11 +381,11 @@ static int forward_columns(differentiator *d, const pg_index *wrt, size_t wrt_co
     for (size_t k = 0; k < wrt_count && !failed; k++) {
         begin_sweep(d);
         meet(d, wrt[k]);
-        d->derivative[wrt[k]] = constant(d, 1.0);
+        if (!d->only_look) d->derivative[wrt[k]] = constant(d, 1.0);
         sweep_forward(d);
         for (size_t i = 0; i < d->cone_count && !failed; i++) {
             pg_index value = d->cone[i];
-            if (d->derivative[value] == PG_NONE) continue;
+            if (!d->only_look && d->derivative[value] == PG_NONE) continue;
             for (pg_index output = first[value]; output != PG_NONE && !failed; output = next[output])
                 failed = add_entry(all, output, k, d->derivative[value]) < 0;
         }
@@ -397,31 +402,54 @@ static int compare_entries(const void *left, const void *right) {
     return (a->column > b->column) - (a->column < b->column);
 }
 
-pg_program *pg_jacobian(const pg_program *program, const pg_index *wrt, size_t wrt_count, int forward, pg_index **rows,
-                        pg_index **columns, size_t *count) {
-    differentiator d;
+/* Sorted, as two arrays; the values, if wanted, as outputs. 0, or -1. */
+static int hand_over(entries *all, pg_program *to, pg_index **rows, pg_index **columns, size_t *count) {
+    int failed = 0;
+    if (all->count) qsort(all->entries, all->count, sizeof *all->entries, compare_entries);
+    *rows = malloc((all->count ? all->count : 1) * sizeof **rows);
+    *columns = malloc((all->count ? all->count : 1) * sizeof **columns);
+    failed = !*rows || !*columns;
+    for (size_t i = 0; i < all->count && !failed; i++) {
+        (*rows)[i] = all->entries[i].row;
+        (*columns)[i] = all->entries[i].column;
+        if (to) failed = pg_program_output(to, all->entries[i].value) < 0;
+    }
+    *count = all->count;
+    return failed ? -1 : 0;
+}
+
+static int sweep_jacobian(differentiator *d, const pg_program *program, const pg_index *wrt, size_t wrt_count, int forward,
+                          pg_index **rows, pg_index **columns, size_t *count) {
     entries all = {0};
     *rows = *columns = NULL;
     *count = 0;
-    int failed = begin(&d, program, wrt, wrt_count, 0) < 0;
-    if (!failed) failed = (forward ? forward_columns : reverse_rows)(&d, wrt, wrt_count, &all) < 0;
-    if (!failed) {
-        if (all.count) qsort(all.entries, all.count, sizeof *all.entries, compare_entries);
-        *rows = malloc((all.count ? all.count : 1) * sizeof **rows);
-        *columns = malloc((all.count ? all.count : 1) * sizeof **columns);
-        failed = !*rows || !*columns;
-    }
-    for (size_t i = 0; i < all.count && !failed; i++) {
-        (*rows)[i] = all.entries[i].row;
-        (*columns)[i] = all.entries[i].column;
-        failed = pg_program_output(d.to, all.entries[i].value) < 0;
-    }
-    *count = all.count;
+    int failed = begin(d, program, wrt, wrt_count, 0) < 0;
+    if (!failed) failed = (forward ? forward_columns : reverse_rows)(d, wrt, wrt_count, &all) < 0;
+    if (!failed) failed = hand_over(&all, d->only_look ? NULL : d->to, rows, columns, count) < 0;
     free(all.entries);
-    pg_program *made = end(&d, failed);
+    return failed;
+}
+
+pg_program *pg_jacobian(const pg_program *program, const pg_index *wrt, size_t wrt_count, int forward, pg_index **rows,
+                        pg_index **columns, size_t *count) {
+    differentiator d = {0};
+    pg_program *made = end(&d, sweep_jacobian(&d, program, wrt, wrt_count, forward, rows, columns, count));
     if (made) return made;
     free(*rows);
     free(*columns);
     *rows = *columns = NULL;
     return NULL;
+}
+
+int pg_jacobian_pattern(const pg_program *program, const pg_index *wrt, size_t wrt_count, int forward, pg_index **rows,
+                        pg_index **columns, size_t *count, size_t *work) {
+    differentiator d = {.only_look = 1};
+    pg_program *made = end(&d, sweep_jacobian(&d, program, wrt, wrt_count, forward, rows, columns, count));
+    *work = d.work;
+    pg_program_free(made);
+    if (made) return 0;
+    free(*rows);
+    free(*columns);
+    *rows = *columns = NULL;
+    return -1;
 }

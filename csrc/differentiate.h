@@ -25,4 +25,9 @@ pg_program *pg_forward_mode(const pg_program *program, const pg_index *wrt, size
 pg_program *pg_jacobian(const pg_program *program, const pg_index *wrt, size_t wrt_count, int forward, pg_index **rows,
                         pg_index **columns, size_t *entries);
 
+/* Which entries pg_jacobian would find, at most, row by row, without making them; *work is the number of instructions
+ * that its sweeps would pass through. 0, or -1 where memory runs out. */
+int pg_jacobian_pattern(const pg_program *program, const pg_index *wrt, size_t wrt_count, int forward, pg_index **rows,
+                        pg_index **columns, size_t *entries, size_t *work);
+
 #endif

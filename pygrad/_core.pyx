@@ -13,7 +13,7 @@ from cpython.ref cimport Py_DECREF, Py_INCREF
 
 from threading import Thread
 
-from numpy import ascontiguousarray, empty, int32, ndarray
+from numpy import ascontiguousarray, empty, int32, ndarray, uint32
 
 include "_core_c.pxi"          # declarations of csrc
 include "_core_table.pxi"      # the op table as Python objects

@@ -154,6 +154,13 @@ cdef extern from "differentiate.h":
     pg_program *pg_jacobian(const pg_program *program, const pg_index *wrt, size_t wrt_count, int forward,
                             pg_index **rows, pg_index **columns, size_t *entries)
 
+    int pg_jacobian_pattern(const pg_program *program, const pg_index *wrt, size_t wrt_count, int forward,
+                            pg_index **rows, pg_index **columns, size_t *entries, size_t *work)
+
+cdef extern from "colour.h":
+    size_t pg_colour_columns(const pg_index *rows, const pg_index *columns, size_t entries, size_t column_count,
+                             pg_index *colours)
+
 cdef extern from "optimise.h":
     ctypedef struct pg_optimise_report:
         size_t before, folded, simplified, merged, dead, after

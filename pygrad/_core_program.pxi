@@ -133,6 +133,21 @@ cdef class Program:
             free(rows)
             free(columns)
 
+    def jacobian_pattern(self, list wrt not None, bint forward):
+        """(rows, columns, work): where the Jacobian may differ from zero, and the instructions that its sweeps meet."""
+        cdef pg_index *inputs = input_numbers(self, wrt)
+        cdef pg_index *rows = NULL
+        cdef pg_index *columns = NULL
+        cdef size_t entries = 0, work = 0
+        try:
+            if pg_jacobian_pattern(self.raw, inputs, len(wrt), forward, &rows, &columns, &entries, &work) < 0:
+                raise MemoryError()
+            return index_array(rows, entries), index_array(columns, entries), work
+        finally:
+            PyMem_Free(inputs)
+            free(rows)
+            free(columns)
+
     def select(self, list outputs not None):
         """The program with these of its outputs alone, and the same guards."""
         cdef pg_program *copy = pg_program_copy(self.raw)
@@ -190,6 +205,27 @@ cdef pg_index *input_numbers(Program program, list wrt) except NULL:
             raise IndexError(f"input {wrt[i]} is not one of {program.raw.input_count}")
         numbers[i] = wrt[i]
     return numbers
+
+
+cdef object index_array(const pg_index *numbers, size_t count):
+    array = empty(count, dtype=uint32)
+    cdef pg_index[::1] places = array
+    if count:
+        memcpy(&places[0], numbers, count * sizeof(pg_index))
+    return array
+
+
+def colour_columns(rows, columns, size_t count):
+    """A colour for each of `count` columns, so that those of one colour share no row: see csrc/colour.h."""
+    cdef const pg_index[::1] row_of = ascontiguousarray(rows, dtype=uint32)
+    cdef const pg_index[::1] column_of = ascontiguousarray(columns, dtype=uint32)
+    colours = empty(count, dtype=uint32)
+    cdef pg_index[::1] made = colours
+    cdef size_t entries = len(row_of)
+    if count and not pg_colour_columns(&row_of[0] if entries else NULL, &column_of[0] if entries else NULL, entries, count,
+                                       &made[0]):
+        raise MemoryError()
+    return colours.astype(int)
 
 
 cdef object program_from(pg_program *raw):

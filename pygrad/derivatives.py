@@ -14,6 +14,7 @@ import numpy as np
 
 from pygrad import transforms
 from pygrad._core import Value
+from pygrad.seeds import SeededJacobian
 from pygrad.structures import flatten, map_structure
 from pygrad.variants import Result, SparseResult, Variant
 
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
     from pygrad.compile import Arguments, Compiled
 
 __all__ = ["Derivative", "jvp", "vjp"]
+
+MOST_WRITTEN_OUT = 2_000_000  # instructions of a Jacobian's sweeps; beyond, seeds go through one sweep as lanes
 
 
 class Derivative:
@@ -153,7 +156,12 @@ def _gradient(asked: _Asked) -> tuple[Any, list[int | None]]:
 def _jacobian(asked: _Asked) -> Variant:
     outputs, columns = asked.program.counts[1], len(asked.wrt)
     forward = 0 < columns < len(asked.slots)
-    program, at_rows, at_columns = asked.program.jacobian(asked.wrt, forward)
+    at_rows, at_columns, work = asked.program.jacobian_pattern(asked.wrt, forward)
+    if work > MOST_WRITTEN_OUT:
+        program: Any = SeededJacobian(asked.program, asked.wrt, forward, at_rows, at_columns)
+        at_rows, at_columns = at_rows.tolist(), at_columns.tolist()
+    else:
+        program, at_rows, at_columns = asked.program.jacobian(asked.wrt, forward)
     if asked.derivative.sparse:
         return _sparse_jacobian(asked, program, at_rows, at_columns)
     entries = {(row, column): outputs + k for k, (row, column) in enumerate(zip(at_rows, at_columns, strict=True))}
