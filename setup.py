@@ -7,6 +7,7 @@ PYGRAD_WERROR=1     warnings in csrc are errors (as in CI)
 """
 
 import os
+import subprocess
 import sys
 from pathlib import Path
 
@@ -16,6 +17,17 @@ from setuptools import Extension, setup
 
 SOURCES = sorted(str(path) for path in Path("csrc").glob("*.c"))
 DEPENDS = sorted(str(path) for pattern in ("*.h", "*.def", "*.inc") for path in Path("csrc").glob(pattern))
+
+
+def texts() -> str:
+    """The directory of emit_texts.h, made by csrc/emit_texts.py, which says why. Written where it changes alone."""
+    made = subprocess.run([sys.executable, "csrc/emit_texts.py"], check=True, capture_output=True, text=True).stdout
+    header = Path("build/generated/emit_texts.h")
+    header.parent.mkdir(parents=True, exist_ok=True)
+    if not header.exists() or header.read_text(encoding="utf-8") != made:
+        header.write_text(made, encoding="utf-8")
+    DEPENDS.append(str(header))
+    return str(header.parent)
 
 
 def flags() -> tuple[list[str], list[str], list[tuple[str, str | None]]]:
@@ -53,7 +65,7 @@ compile_flags, link_flags, macros = flags()
 core = Extension(
     "pygrad._core",
     ["pygrad/_core.pyx", *SOURCES],
-    include_dirs=["csrc", numpy.get_include()],
+    include_dirs=["csrc", texts(), numpy.get_include()],
     depends=DEPENDS,
     extra_compile_args=compile_flags,
     extra_link_args=link_flags,

@@ -14,8 +14,6 @@ static const double PI = 3.141592653589793;
 static const double SPLITTER = 134217729.0; /* 2^27 + 1 */
 static const double MAX_ORDER = 1e9; /* larger orders n count as invalid */
 
-#define POLYNOMIAL(table, x) polynomial(table, sizeof(table) / sizeof(table[0]), x)
-
 /* Horner's rule, lowest power first in the table. */
 static inline double polynomial(const double *coefficients, size_t count, double x)
 {
@@ -24,6 +22,8 @@ static inline double polynomial(const double *coefficients, size_t count, double
         value = value * x + coefficients[--count];
     return value;
 }
+
+#define POLYNOMIAL(table, x) polynomial(table, sizeof(table) / sizeof(table[0]), x)
 
 /* a * b - *low exactly (Dekker 1971), for |a|, |b| < 1e150 unless *low underflows. */
 static inline double two_product(double a, double b, double *low)

@@ -201,5 +201,9 @@ cdef extern from "py_loops.h":
     pg_loop pg_numpy_loops[]
     int pg_loops_find() except -1
 
+cdef extern from "emit_c.h":
+    const char *pg_emit_name_wrong(const char *name)
+    char *pg_emit_c(const pg_program *program, const char *name, const char *const *inputs, const char *const *outputs)
+
 cdef extern from "py_program.h":
     pg_program *pg_program_of_nodes(list inputs, list outputs, list outside) except NULL

@@ -181,6 +181,33 @@ cdef class Program:
             "block": pg_blocks_width(self.plan),
         }
 
+    def to_c(self, str name not None, list inputs=None, list outputs=None):
+        """C99 source of `int name(const double *inputs, double *outputs)`, which computes what `run` does.
+
+        `inputs` and `outputs` are names for its comments, one each. The source needs libm alone; `pygrad.cc.build` makes
+        a function of it. A name that C, or the source itself, uses otherwise is a ValueError.
+        """
+        self.prepare()
+        cdef bytes encoded = name.replace("\0", "?").encode()
+        cdef const char *wrong = pg_emit_name_wrong(encoded)
+        if wrong != NULL:
+            raise ValueError(f"to_c: the name {name!r} {wrong.decode()}")
+        cdef list held = []
+        cdef const char **of_inputs = NULL
+        cdef const char **of_outputs = NULL
+        cdef char *text = NULL
+        try:
+            of_inputs = texts_of(inputs, self.small.input_count, "inputs", held)
+            of_outputs = texts_of(outputs, self.small.output_count, "outputs", held)
+            text = pg_emit_c(self.small, encoded, of_inputs, of_outputs)
+            if text == NULL:
+                raise MemoryError()
+            return text.decode()
+        finally:
+            free(text)
+            PyMem_Free(of_inputs)
+            PyMem_Free(of_outputs)
+
     def __str__(self):
         self.prepare()
         cdef char text[512]
@@ -226,6 +253,19 @@ def colour_columns(rows, columns, size_t count):
                                        &made[0]):
         raise MemoryError()
     return colours.astype(int)
+cdef const char **texts_of(list names, size_t count, str what, list held) except? NULL:
+    """Names as C strings, which `held` keeps alive, to be freed by PyMem_Free; NULL for None."""
+    if names is None:
+        return NULL
+    if <size_t>len(names) != count:
+        raise ValueError(f"to_c: needs {count} names of {what}, found {len(names)}")
+    held.extend([str(name).replace("\0", "?").encode() for name in names])
+    cdef const char **texts = <const char **>PyMem_Malloc((count + 1) * sizeof(char *))
+    if texts == NULL:
+        raise MemoryError()
+    for i in range(count):
+        texts[i] = <bytes>held[len(held) - count + i]
+    return texts
 
 
 cdef object program_from(pg_program *raw):

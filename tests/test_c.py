@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import subprocess
+import sys
 import sysconfig
 from pathlib import Path
 
@@ -31,7 +32,9 @@ def test_plain_c_knows_no_python():
 
 def test_plain_c(tmp_path):
     program = tmp_path / "plain"
-    command = [compiler(), *FLAGS, "-I", str(ROOT / "csrc"), str(ROOT / "tests/c/test_plain.c"), *plain_sources()]
+    texts = subprocess.run([sys.executable, ROOT / "csrc/emit_texts.py"], check=True, capture_output=True, text=True)
+    (tmp_path / "emit_texts.h").write_text(texts.stdout)
+    command = [compiler(), *FLAGS, "-I", str(ROOT / "csrc"), "-I", str(tmp_path), str(ROOT / "tests/c/test_plain.c"), *plain_sources()]
     sanitized = subprocess.run([*command, *SANITIZE, "-o", str(program), "-lm"], capture_output=True, text=True)
     if sanitized.returncode:  # a compiler without sanitizer libraries
         subprocess.run([*command, "-o", str(program), "-lm"], check=True)
