@@ -17,7 +17,7 @@ from pygrad._core import sum as sum
 from pygrad.compile import Compiled
 from pygrad.compile import compile as compile
 from pygrad.custom import custom_op
-from pygrad.errors import AnomalyError, CaptureError, GradcheckError, GraphError
+from pygrad.errors import AnomalyError, CaptureError, CompilerError, GradcheckError, GraphError
 from pygrad.explain import explain
 from pygrad.functions import *  # noqa: F403
 from pygrad.gradcheck import gradcheck
@@ -29,8 +29,9 @@ __version__ = "0.1.0"
 
 __all__ = [
     "AnomalyError",
-    "Compiled",
     "CaptureError",
+    "Compiled",
+    "CompilerError",
     "GradcheckError",
     "GraphError",
     "Value",

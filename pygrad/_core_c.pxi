@@ -205,5 +205,9 @@ cdef extern from "emit_c.h":
     const char *pg_emit_name_wrong(const char *name)
     char *pg_emit_c(const pg_program *program, const char *name, const char *const *inputs, const char *const *outputs)
 
+cdef extern from "serialize.h":
+    unsigned char *pg_program_to_bytes(const pg_program *program, size_t *size)
+    pg_program *pg_program_from_bytes(const unsigned char *data, size_t size, char *message, size_t room)
+
 cdef extern from "py_program.h":
     pg_program *pg_program_of_nodes(list inputs, list outputs, list outside) except NULL

@@ -208,6 +208,30 @@ cdef class Program:
             PyMem_Free(of_inputs)
             PyMem_Free(of_outputs)
 
+    def to_bytes(self):
+        """The program as bytes, which `from_bytes` reads on any machine, in this version of pygrad and later ones."""
+        cdef size_t size = 0
+        cdef unsigned char *data = pg_program_to_bytes(self.raw, &size)
+        if data == NULL:
+            raise MemoryError()
+        try:
+            return <bytes>data[:size]
+        finally:
+            free(data)
+
+    @staticmethod
+    def from_bytes(const unsigned char[::1] data not None):
+        """The program that `to_bytes` wrote. ValueError says what is wrong with any other bytes."""
+        cdef char message[256]
+        cdef const unsigned char *start = &data[0] if data.shape[0] else <const unsigned char *>message
+        cdef pg_program *raw = pg_program_from_bytes(start, <size_t>data.shape[0], message, sizeof(message))
+        if raw == NULL and message[0]:
+            raise ValueError(f"from_bytes: {message.decode()}")
+        return program_from(raw)
+
+    def __reduce__(self):
+        return Program.from_bytes, (self.to_bytes(),)
+
     def __str__(self):
         self.prepare()
         cdef char text[512]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["AnomalyError", "CaptureError", "GradcheckError", "GraphError"]
+__all__ = ["AnomalyError", "CaptureError", "CompilerError", "GradcheckError", "GraphError"]
 
 
 class GraphError(RuntimeError):
@@ -15,6 +15,10 @@ class AnomalyError(ArithmeticError):
 
 class CaptureError(TypeError):
     """A function that is to be replayed does what a replay could not do again: it takes a number out of its graph."""
+
+
+class CompilerError(RuntimeError):
+    """A program cannot be compiled: there is no C compiler, or it failed; the message has what it said."""
 
 
 class GradcheckError(AssertionError):

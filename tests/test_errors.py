@@ -14,6 +14,7 @@ import pygrad
 from pygrad import (
     AnomalyError,
     CaptureError,
+    CompilerError,
     GradcheckError,
     GraphError,
     Value,
@@ -38,7 +39,7 @@ def text_of(error, run):
 
 
 def test_each_error_is_the_builtin_that_a_user_would_expect():
-    assert errors.__all__ == ["AnomalyError", "CaptureError", "GradcheckError", "GraphError"]
+    assert errors.__all__ == ["AnomalyError", "CaptureError", "CompilerError", "GradcheckError", "GraphError"]
     for error, builtin in (
         (GraphError, RuntimeError),
         (AnomalyError, ArithmeticError),
