@@ -14,7 +14,6 @@ import pygrad
 from pygrad import (
     AnomalyError,
     CaptureError,
-    CompilerError,
     GradcheckError,
     GraphError,
     Value,
