@@ -204,7 +204,8 @@ static pg_index rebuilt(builder *b, const pg_program *from, pg_index value, cons
     }
 }
 
-/* Outputs and guards of `from`, whose values are now at `places`: 0, or -1. A guard on a constant that holds is dropped. */
+/* Outputs and guards of `from`, whose values are now at `places`: 0, or -1. All guards stay, in their order: variants.py
+ * tells them by their number. */
 static int carry_over(pg_program *to, const pg_program *from, const pg_index *places) {
     for (size_t i = 0; i < from->output_count; i++)
         if (pg_program_output(to, places[from->outputs[i]]) < 0) return -1;

@@ -38,3 +38,8 @@ def enter_trace():
 
 def leave_trace():
     pg_thread.tracing -= 1
+
+
+def is_tracing():
+    """Whether a transform runs its function in this thread."""
+    return pg_thread.tracing > 0

@@ -7,6 +7,9 @@ function is compiled too: derivatives.py makes its programs out of those of the 
 from __future__ import annotations
 
 import functools
+import gc
+import inspect
+import types
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -16,14 +19,19 @@ from pygrad import _core, derivatives, transforms
 from pygrad._core import Program, Value
 from pygrad.batch import map_lanes
 from pygrad.derivatives import Derivative
-from pygrad.structures import flatten, key_of, map_structure, nested_lists
+from pygrad.errors import CaptureError
+from pygrad.modes import enable_grad
+from pygrad.structures import exact_key, flatten, key_of, map_array, map_structure, nested_lists
 from pygrad.variants import Result, Tree, Variant
 
 __all__ = ["Compiled", "compile"]
 
 
 class Arguments:
-    """The arguments of a call: their numbers in the order of flatten, and a key that tells their structure."""
+    """The arguments of a call: their numbers, and a key that tells their structure.
+
+    The numbers of keyword arguments come first, by name, then those of positional ones, each in the order of flatten.
+    """
 
     def __init__(self, args: tuple[Any, ...], kwargs: dict[str, Any], static: frozenset[int | str]) -> None:
         self.args = args
@@ -40,13 +48,13 @@ class Arguments:
 
     def _key(self, name: int | str, arg: Any) -> Any:
         if self.is_static(name):
-            return "static", type(arg), arg
+            return "static", exact_key(arg)
         return key_of(arg)
 
     @functools.cached_property
     def parts(self) -> list[list[Any]]:
-        """The numbers of each argument, positional ones first."""
-        everything: list[tuple[int | str, Any]] = [*enumerate(self.args), *sorted(self.kwargs.items())]
+        """The numbers of each argument, those with a name first."""
+        everything: list[tuple[int | str, Any]] = [*sorted(self.kwargs.items()), *enumerate(self.args)]
         return [[] if self.is_static(name) else flatten(arg) for name, arg in everything]
 
     @property
@@ -55,8 +63,9 @@ class Arguments:
 
     def range(self, position: int) -> range:
         """Where the numbers of a positional argument lie among all."""
-        start = sum(map(len, self.parts[:position]))
-        return range(start, start + len(self.parts[position]))
+        place = len(self.kwargs) + position
+        start = sum(map(len, self.parts[:place]))
+        return range(start, start + len(self.parts[place]))
 
     def filled(self, values: Iterator[Any], as_values: bool) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """The same arguments with other numbers; arrays as nested lists, with as_values."""
@@ -68,8 +77,8 @@ class Arguments:
                 return map_structure(lambda _: next(values), arg, array=_refuse_array)
             return map_structure(lambda _: next(values), arg, array=nested_lists)
 
-        args = tuple([made(i, arg) for i, arg in enumerate(self.args)])
-        return args, {name: made(name, arg) for name, arg in sorted(self.kwargs.items())}
+        kwargs = {name: made(name, arg) for name, arg in sorted(self.kwargs.items())}
+        return tuple([made(i, arg) for i, arg in enumerate(self.args)]), kwargs
 
 
 def _refuse_array(array: Any, mapped: Callable[[Any], Any]) -> Any:
@@ -91,14 +100,16 @@ class Compiled(_core.Replayer, transforms.Transformable):
         derivative: Derivative | None = None,
     ) -> None:  # fmt: skip
         functools.update_wrapper(self, f)
-        self.eager = f
+        self.function = f
+        self.eager = f if derivative else functools.wraps(f)(lambda *args, **kwargs: self._on_values(args, kwargs))
         self.as_values = as_values
-        self.static = frozenset([static] if isinstance(static, (int, str)) else static)
+        self.static = _static_of(f, static)
         self.limit = variants
         self.name = getattr(f, "__name__", repr(f))
         self._derivative = derivative
         self._trees: dict[Any, Tree] = {}
         self._latest: Tree | None = None
+        self._elements: Compiled | None = None
 
     def call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """A call that the Replayer did not know how to replay."""
@@ -106,6 +117,8 @@ class Compiled(_core.Replayer, transforms.Transformable):
         if self._is_inside(arguments.numbers):
             return self.eager(*args, **kwargs)
         variant, outputs = self.find(arguments)
+        if variant.outside and _core.is_tracing():  # a transform around may differentiate by what is outside
+            return self.eager(*args, **kwargs)
         if not kwargs and not self.static and not variant.outside and (recipe := variant.result.recipe()) is not ...:
             self.remember(args, variant.program, recipe)
         return variant.result.fill(outputs)
@@ -115,12 +128,24 @@ class Compiled(_core.Replayer, transforms.Transformable):
         """Whether the call is part of a graph around it: then the function is recorded there."""
         return _core.is_capturing() or any(isinstance(v, Value) and v.requires_grad for v in numbers)
 
+    def _on_values(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """The function run as part of a graph around it. It gets Values here too, constant ones for floats; of a call
+        that holds constants alone, what does not depend on anything else comes out as floats, as from a replay."""
+        arguments = Arguments(args, kwargs, self.static)
+        lifted = [v if isinstance(v, Value) else Value(v, requires_grad=False) for v in arguments.numbers]
+        filled, named = arguments.filled(iter(lifted), self.as_values)
+        result = self.function(*filled, **named)
+        if any(v.requires_grad for v in lifted):
+            return result
+        return map_structure(lambda v: v.data if isinstance(v, Value) and not v.requires_grad else v, result)
+
     def find(self, arguments: Arguments) -> tuple[Variant, list[float]]:
         """The variant for these arguments, which is captured if it is a new one, and its outputs."""
         tree = self._trees.setdefault(arguments.key, Tree(self.name, self.limit))
-        self._latest = tree
         numbers = [float(v.data if isinstance(v, Value) else v) for v in arguments.numbers]
-        return tree.find(numbers, lambda: self._capture(arguments))
+        found = tree.find(numbers, lambda: self._capture(arguments))
+        self._latest = tree
+        return found
 
     def _capture(self, arguments: Arguments) -> Variant:
         if self._derivative is not None:
@@ -137,12 +162,22 @@ class Compiled(_core.Replayer, transforms.Transformable):
                 outputs.append(number if isinstance(number, Value) else float(number))
                 return 0.0
 
-            structure = map_structure(take, self.eager(*args, **kwargs))
+            structure = map_structure(take, self.function(*args, **kwargs), self._check_leaf)
             return outputs, structure
 
-        program, outside, structure = _core.capture(run, inputs)
+        with enable_grad():  # a derivative may be asked for later
+            program, outside, structure = _core.capture(run, inputs)
         result = Result(structure, list(range(program.counts[1])), _refilled)
         return Variant(program, outside, len(inputs), result)
+
+    def _check_leaf(self, leaf: Any) -> Any:
+        """A part of the result that is neither number nor structure: it is given again as it is."""
+        if isinstance(leaf, Iterator) or any(isinstance(held, Value) for held in gc.get_referents(leaf)):
+            raise CaptureError(
+                f"compile: {self.name} returned {type(leaf).__name__}, in which a replay could not renew the numbers; "
+                "return lists, tuples, dicts, dataclasses or arrays of them"
+            )
+        return leaf
 
     def capture(self, *args: Any, **kwargs: Any) -> Compiled:
         """Captures ahead of time for arguments like these, and gives the function itself."""
@@ -209,38 +244,75 @@ class Compiled(_core.Replayer, transforms.Transformable):
     def __repr__(self) -> str:
         return f"<compiled {self.name}>"
 
+    def __get__(self, instance: Any, owner: Any = None) -> Any:
+        return self if instance is None else types.MethodType(self, instance)
+
     # ---- transforms of it ----
 
     def transform(self, name: str, **options: Any) -> Compiled:
         """A transform of this function as a compiled one: transforms.py asks for it."""
         if name == "hessian":
-            inner = self.transform("grad", **{**options, "sparse": False})
-            return inner.transform("jacobian", **{**options, "as_values": False})
-        base = self
-        if options.get("as_values") and not self.as_values and self._derivative is None:
-            base = Compiled(self.eager, as_values=True, static=tuple(self.static), variants=self.limit)
+            inner = self.transform("grad", **{**options, "sparse": False}, label="hessian")
+            return inner.transform("jacobian", **{**options, "as_values": False}, label="hessian")
+        base = self.over_elements() if options.get("as_values") else self
         derivative = Derivative(name, base, **options)
         return Compiled(
             derivative.eager(), as_values=base.as_values, static=tuple(base.static), variants=base.limit,
             derivative=derivative,
         )  # fmt: skip
 
-    def vjp(self, args: tuple[Any, ...], has_aux: bool) -> Any:
+    def over_elements(self) -> Compiled:
+        """This function with as_values; made once, so that its captures are kept."""
+        if self.as_values:
+            return self
+        if self._elements is None and self._derivative is not None:
+            self._elements = self._derivative.over_elements()
+        elif self._elements is None:
+            self._elements = Compiled(self.function, as_values=True, static=tuple(self.static), variants=self.limit)
+        return self._elements
+
+    def vjp(self, args: tuple[Any, ...], has_aux: bool, as_values: bool) -> Any:
+        if as_values and not self.as_values:
+            return self.over_elements().vjp(args, has_aux, True)
         arguments = Arguments(args, {}, self.static)
         if self._is_inside(arguments.numbers):
-            return transforms.vjp(self.eager, *args, has_aux=has_aux)
+            return transforms.vjp(self.eager, *args, has_aux=has_aux, as_values=self.as_values)
         return derivatives.vjp(self, arguments, has_aux)
 
-    def jvp(self, primals: Sequence[Any], tangents: Sequence[Any], has_aux: bool) -> Any:
+    def jvp(self, primals: Sequence[Any], tangents: Sequence[Any], has_aux: bool, as_values: bool) -> Any:
+        if as_values and not self.as_values:
+            return self.over_elements().jvp(primals, tangents, has_aux, True)
         arguments = Arguments(tuple(primals), {}, self.static)
         if self._is_inside([*arguments.numbers, *flatten(tuple(tangents))]):
-            return transforms.jvp(self.eager, primals, tangents, has_aux)
+            return transforms.jvp(self.eager, primals, tangents, has_aux, self.as_values)
         return derivatives.jvp(self, arguments, tangents, has_aux)
 
 
+def _static_of(f: Callable[..., Any], static: Any) -> frozenset[int | str]:
+    """Positions and names of static arguments: both of each, where the signature tells them."""
+    given = frozenset([static] if isinstance(static, (int, str)) else static)
+    for name in given:
+        if not isinstance(name, (int, str)) or isinstance(name, bool) or (isinstance(name, int) and name < 0):
+            raise TypeError(f"compile: static must hold positions from 0 on and names of arguments, found {name!r}")
+    try:
+        parameters = list(inspect.signature(f).parameters.values())
+    except (TypeError, ValueError):  # some functions do not tell
+        return given
+    both = [(i, p.name) for i, p in enumerate(parameters) if p.kind is p.POSITIONAL_OR_KEYWORD]
+    return given.union(*(pair for pair in both if not given.isdisjoint(pair)))
+
+
 def _refilled(structure: Any, numbers: Iterator[float]) -> Any:
-    """A result with its floats replaced; ints stay."""
-    return map_structure(lambda number: next(numbers) if type(number) is float else number, structure)
+    """A result with its floats replaced; ints stay. Its containers are new."""
+    return map_structure(
+        lambda number: next(numbers) if type(number) is float else number, structure,
+        lambda leaf: leaf.copy() if isinstance(leaf, np.ndarray) else leaf, _refilled_array,
+    )  # fmt: skip
+
+
+def _refilled_array(array: Any, mapped: Callable[[Any], Any]) -> Any:
+    made = map_array(array, mapped)
+    return made.copy() if made is array else made
 
 
 def compile(
@@ -274,8 +346,10 @@ def compile(
     """
     if f is None:
         return functools.partial(compile, as_values=as_values, static=static, variants=variants)
-    if isinstance(f, Compiled):
+    if isinstance(f, Compiled) and (as_values, static, variants) == (False, (), 256):
         return f
+    if isinstance(f, Compiled):
+        raise TypeError(f"compile: {f!r} is compiled already; give the options where it is")
     if not callable(f):
         raise TypeError(f"compile: needs a function, found {f!r}")
     return Compiled(f, as_values=as_values, static=static, variants=variants)

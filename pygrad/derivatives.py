@@ -6,6 +6,7 @@ is made once. Knows no op and runs no function.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any
@@ -31,27 +32,43 @@ class Derivative:
 
     def __init__(
         self, name: str, base: Compiled, argnums: int | Sequence[int] = 0, has_aux: bool = False,
-        as_values: bool = False, sparse: bool = False,
+        as_values: bool = False, sparse: bool = False, label: str | None = None,
     ) -> None:  # fmt: skip
+        self.label = label or name  # what errors call it
         if base.is_sparse:
             raise TypeError(
-                f"{name}: a sparse Jacobian or Hessian cannot be differentiated; leave sparse=True out below"
+                f"{self.label}: a sparse Jacobian or Hessian cannot be differentiated; leave sparse=True out below"
             )
+        if sparse and has_aux:
+            raise TypeError(f"{self.label}: sparse=True gives a matrix alone; leave has_aux=True out")
         self.name = name
         self.base = base
         self.argnums = argnums
         self.has_aux = has_aux
         self.as_values = as_values or base.as_values
         self.sparse = sparse
-        self.key = name, argnums if isinstance(argnums, int) else tuple(argnums), has_aux, sparse
+        several = tuple(argnums) if isinstance(argnums, (list, tuple, range)) else argnums
+        self.key = name, several, has_aux, sparse
+
+    def over_elements(self) -> Compiled:
+        return self.base.over_elements().transform(
+            self.name, argnums=self.argnums, has_aux=self.has_aux, sparse=self.sparse, label=self.label
+        )
 
     def eager(self) -> Callable[..., Any]:
         """The same transform of the function that was compiled."""
+        if self.sparse:
+            return functools.wraps(self.base.eager)(self._refuse_sparse)
         options: dict[str, Any] = {"argnums": self.argnums, "as_values": self.as_values}
         if self.name != "hvp":
             options["has_aux"] = self.has_aux
         transform: Callable[..., Callable[..., Any]] = getattr(transforms, self.name)
         return transform(self.base.eager, **options)
+
+    def _refuse_sparse(self, *args: Any, **kwargs: Any) -> Any:
+        raise TypeError(
+            f"{self.label}: with sparse=True it is called with floats, and cannot be part of a graph or another capture"
+        )
 
     def variant(self, arguments: Arguments) -> Variant:
         """For these arguments: from the function's variant, which is found, or captured."""
@@ -60,7 +77,11 @@ class Derivative:
                 raise TypeError(
                     f"hvp: needs the arguments of the function and a vector, found {len(arguments.args)} in all"
                 )
+            vector = len(flatten(arguments.args[-1]))
             arguments = type(arguments)(arguments.args[:-1], arguments.kwargs, arguments.static)
+            positions = transforms.positions_of(self.name, self.argnums, len(arguments.args))
+            if vector != (count := sum(len(arguments.range(n)) for n in positions)):
+                raise ValueError(f"hvp: the argument holds {count} numbers, the vector {vector}")
         variant, _ = self.base.find(arguments)
         if self.key not in variant.derived:
             make = {"grad": _grad, "value_and_grad": _value_and_grad, "jacobian": _jacobian, "hvp": _hvp}[self.name]
@@ -75,8 +96,13 @@ class _Asked:
         self.derivative = derivative
         self.variant = variant
         self.program = variant.program
-        self.name = derivative.name
-        positions = transforms.positions_of(derivative.name, derivative.argnums, len(arguments.args))
+        self.name = derivative.label
+        positions = transforms.positions_of(self.name, derivative.argnums, len(arguments.args))
+        for n in positions:
+            if not arguments.range(n) and (arguments.is_static(n) or _holds_other(arguments.args[n])):
+                raise TypeError(
+                    f"{self.name}: found no number to differentiate in argument {transforms.shown(arguments.args[n])}"
+                )
         self.single = isinstance(derivative.argnums, (int, np.integer))
         self.given = [arguments.args[n] for n in positions]
         self.wrt = [variant.place(i) for n in positions for i in arguments.range(n)]
@@ -86,9 +112,10 @@ class _Asked:
             if not (isinstance(structure, tuple) and len(structure) == 2):
                 raise TypeError(f"{self.name}: with has_aux=True the function must return (result, aux)")
             structure, self.aux = structure
-        self.structure = structure
+        self.value = structure
+        self.structure, self.slots = differentiable(structure, variant.result.slots)
         count = len(_floats(structure))
-        self.slots = variant.result.slots[:count]
+        self.value_slots = variant.result.slots[:count]
         self.aux_slots = variant.result.slots[count:]
 
     def argument(self) -> Any:
@@ -99,11 +126,11 @@ class _Asked:
     def scalar(self) -> int | None:
         """The only output; None where the result is 0.0 whatever the inputs."""
         if type(self.structure) is np.ndarray and self.structure.ndim == 0:
-            self.structure = float(self.structure)
+            self.structure, self.value = 0.0, self.value.item()
         if type(self.structure) is not float:
             raise TypeError(
-                f"{self.name}: the function must return one number, found {self.structure!r}; use jacobian for several "
-                "results, has_aux=True for extra ones"
+                f"{self.name}: the function must return one number, found {transforms.shown(self.structure)}; use "
+                "jacobian for several results, has_aux=True for extra ones"
             )
         return self.slots[0]
 
@@ -122,6 +149,24 @@ def _zeros(array: Any, mapped: Callable[[Any], Any]) -> Any:
     return np.zeros(array.shape)
 
 
+def _holds_other(structure: Any) -> bool:
+    """Whether there is something besides numbers."""
+    found: list[Any] = []
+    map_structure(lambda number: number, structure, found.append)
+    return bool(found)
+
+
+def differentiable(structure: Any, slots: Sequence[int | None]) -> tuple[Any, list[int | None]]:
+    """A result as the structure of its derivatives, and a slot for each number of it: an int has derivatives of zero."""
+    left, found = iter(slots), []
+
+    def take(number: Any) -> float:
+        found.append(next(left) if type(number) is float else None)
+        return 0.0
+
+    return map_structure(take, structure), found
+
+
 def _floats(structure: Any) -> list[float]:
     return [number for number in flatten(structure) if type(number) is float]
 
@@ -134,8 +179,8 @@ def _grad(asked: _Asked) -> Variant:
 def _value_and_grad(asked: _Asked) -> Variant:
     program, slots = _gradient(asked)
     aux = asked.derivative.has_aux
-    value = (asked.structure, asked.aux) if aux else asked.structure
-    slots = [*asked.slots, *(asked.aux_slots if aux else []), *slots]
+    value = (asked.value, asked.aux) if aux else asked.value
+    slots = [*asked.value_slots, *(asked.aux_slots if aux else []), *slots]
     asked.derivative = _without_aux(asked.derivative)
     return asked.made(program, (value, asked.argument()), slots)
 
@@ -188,7 +233,7 @@ def _jacobian_structure(asked: _Asked) -> Any:
         shape = transforms.array_shape(asked.structure, len(asked.slots))
         if shape is not None:
             return np.zeros(shape + asked.given[0].shape)
-    return map_structure(lambda number: asked.argument() if type(number) is float else number, asked.structure)
+    return map_structure(lambda _: asked.argument(), asked.structure)
 
 
 def _hvp(asked: _Asked) -> Variant:
@@ -196,19 +241,20 @@ def _hvp(asked: _Asked) -> Variant:
     used = [slot for slot in slots if slot is not None]
     outputs = len(used)
     program = program.select(used)
-    if used:
-        program = program.gradient(asked.wrt)
+    program = program.gradient(asked.wrt) if used else program.tangent(asked.wrt)  # which take the vector's numbers
     return asked.made(program, asked.argument(), [outputs + k if used else None for k in range(len(asked.wrt))])
 
 
-def _split(name: str, variant: Variant, outputs: list[float], has_aux: bool) -> tuple[Any, Any, list[int | None]]:
-    """(result, aux, slots of the result): what a variant gave."""
-    result = variant.result.fill(outputs)
+def _split(name: str, variant: Variant, outputs: list[float], has_aux: bool) -> tuple[Any, Any, Any, list[int | None]]:
+    """(result, aux, structure of the result's derivatives, its slots): what a variant gave."""
+    result, structure = variant.result.fill(outputs), variant.result.structure
     if not has_aux:
-        return result, None, variant.result.slots
+        return result, None, *differentiable(structure, variant.result.slots)
     if not (isinstance(result, tuple) and len(result) == 2):
-        raise TypeError(f"{name}: with has_aux=True the function must return (result, aux)")
-    return *result, variant.result.slots[: len(_floats(variant.result.structure[0]))]
+        raise TypeError(
+            f"{name}: with has_aux=True the function must return (result, aux), found {transforms.shown(result)}"
+        )
+    return *result, *differentiable(structure[0], variant.result.slots)
 
 
 def _kept(variant: Variant, key: Any, program: Callable[[], Any]) -> Any:
@@ -221,7 +267,7 @@ def _kept(variant: Variant, key: Any, program: Callable[[], Any]) -> Any:
 def vjp(compiled: Compiled, arguments: Arguments, has_aux: bool) -> Any:
     """transforms.vjp of a compiled function."""
     variant, outputs = compiled.find(arguments)
-    value, aux, slots = _split("vjp", variant, outputs, has_aux)
+    value, aux, _, slots = _split("vjp", variant, outputs, has_aux)
     used = sorted({slot for slot in slots if slot is not None})
     wrt = [variant.place(i) for i in range(len(arguments.numbers))]
     numbers = variant.inputs([float(number) for number in arguments.numbers])
@@ -235,15 +281,17 @@ def vjp(compiled: Compiled, arguments: Arguments, has_aux: bool) -> Any:
         if len(given) != len(slots):
             raise ValueError(f"vjp: the result holds {len(slots)} numbers, the cotangent {len(given)}")
         if any(isinstance(c, Value) and c.requires_grad for c in given):
-            return transforms.vjp(compiled.eager, *arguments.args, has_aux=has_aux)[1](cotangent)
+            eager = transforms.vjp(compiled.eager, *arguments.args, has_aux=has_aux, as_values=compiled.as_values)
+            return eager[1](cotangent)
         along = dict.fromkeys(used, 0.0)
         for slot, c in zip(slots, given, strict=True):
             if slot is not None:
                 along[slot] += float(c.data if isinstance(c, Value) else c)
         gradients = iter(_kept(variant, ("vjp", has_aux), program).run([*numbers, *along.values()]))
-        shaped = tuple(
-            map_structure(lambda _: next(gradients), arg, lambda leaf: None) for arg in arguments.args
-        )  # fmt: skip
+        shaped = tuple([
+            None if arguments.is_static(n) else map_structure(lambda _: next(gradients), arg, lambda leaf: None)
+            for n, arg in enumerate(arguments.args)
+        ])  # fmt: skip
         return shaped[0] if len(shaped) == 1 else shaped
 
     return (value, pull, aux) if has_aux else (value, pull)
@@ -252,7 +300,7 @@ def vjp(compiled: Compiled, arguments: Arguments, has_aux: bool) -> Any:
 def jvp(compiled: Compiled, arguments: Arguments, tangents: Sequence[Any], has_aux: bool) -> Any:
     """transforms.jvp of a compiled function."""
     variant, outputs = compiled.find(arguments)
-    value, aux, slots = _split("jvp", variant, outputs, has_aux)
+    value, aux, structure, slots = _split("jvp", variant, outputs, has_aux)
     count, outs = len(arguments.numbers), variant.program.counts[1]
     directions = [float(t) for t in flatten(tuple(tangents))]
     if len(directions) != count:
@@ -264,6 +312,5 @@ def jvp(compiled: Compiled, arguments: Arguments, tangents: Sequence[Any], has_a
 
     numbers = variant.inputs([float(number) for number in arguments.numbers])
     along = _kept(variant, ("jvp",), program).run([*numbers, *directions])
-    structure = variant.result.structure[0] if has_aux else variant.result.structure
     derivative = Result(structure, slots, variant.result.refill).fill(along)
     return (value, derivative, aux) if has_aux else (value, derivative)

@@ -14,7 +14,17 @@ import numpy as np
 
 from pygrad._core import Value
 
-__all__ = ["flatten", "is_array", "is_number", "key_of", "map_structure", "nested_lists", "refill"]
+__all__ = [
+    "exact_key",
+    "flatten",
+    "is_array",
+    "is_number",
+    "key_of",
+    "map_array",
+    "map_structure",
+    "nested_lists",
+    "refill",
+]
 
 _NUMBERS = "fiuO"  # kinds of dtype that are looked into; an array of bools or texts is no structure of numbers
 
@@ -29,7 +39,7 @@ def is_array(x: Any) -> bool:
     return isinstance(x, np.ndarray) and x.dtype.kind in _NUMBERS
 
 
-def _map_array(x: Any, mapped: Callable[[Any], Any]) -> Any:
+def map_array(x: Any, mapped: Callable[[Any], Any]) -> Any:
     """An array of what `mapped` gives, float64 where that is floats throughout, else dtype object."""
     items = x.ravel().tolist()
     made = [mapped(item) for item in items]
@@ -51,7 +61,7 @@ def nested_lists(x: Any, mapped: Callable[[Any], Any]) -> Any:
 
 def map_structure(
     function: Callable[[Any], Any], x: Any, other: Callable[[Any], Any] = lambda leaf: leaf,
-    array: Callable[[Any, Callable[[Any], Any]], Any] = _map_array,
+    array: Callable[[Any, Callable[[Any], Any]], Any] = map_array,
 ) -> Any:  # fmt: skip
     """`x` with `function` applied to every number in it, and `other` to what is neither number nor structure.
 
@@ -101,37 +111,58 @@ def _map_dataclass(mapped: Callable[[Any], Any], x: Any) -> Any:
     (a cached property, say), and would be constants where the fields are differentiated.
     """
     made = object.__new__(type(x))
-    fields = {field.name for field in dataclasses.fields(x)}
-    for name, item in getattr(x, "__dict__", {}).items():
-        if name not in fields and not flatten(item):
-            object.__setattr__(made, name, item)
+    for name in _carried(x):
+        object.__setattr__(made, name, getattr(x, name))
     for field in dataclasses.fields(x):
         if hasattr(x, field.name):
             object.__setattr__(made, field.name, mapped(getattr(x, field.name)))
     return made
 
 
+def _carried(x: Any) -> list[str]:
+    """The names of what hangs on a dataclass besides its fields, and holds no number."""
+    fields = {field.name for field in dataclasses.fields(x)}
+    return [name for name, item in getattr(x, "__dict__", {}).items() if name not in fields and not flatten(item)]
+
+
 def key_of(x: Any) -> Any:
-    """Something hashable that is equal for structures which differ in their numbers alone; raises TypeError where what
-    is neither number nor structure is not hashable.
+    """Something hashable that is equal for structures which differ in their numbers alone.
+
+    Raises TypeError where what is neither number nor structure is not hashable.
 
     >>> key_of([1.0, 2.0]) == key_of([3.0, 4.0]), key_of([1.0, 2.0]) == key_of((1.0, 2.0))
     (True, False)
     """
+    return _key(x, False)
+
+
+def exact_key(x: Any) -> Any:
+    """The same, equal for structures with the same numbers, of the same types: 0.0 differs from -0.0, 1 from True.
+
+    >>> exact_key([1, 2.0]) == exact_key([1, 2.0]), exact_key([1, 2.0]) == exact_key([1.0, 2.0])
+    (True, False)
+    """
+    return _key(x, True)
+
+
+def _key(x: Any, exact: bool) -> Any:
     kind = type(x)
-    if kind in (list, tuple) and all(type(item) is float for item in x):
-        return kind, len(x)
     if is_number(x):
-        return None
+        if not exact:
+            return None
+        return kind, float(x).hex() if isinstance(x, (float, np.floating)) else x
     if isinstance(x, (list, tuple)):
-        return kind, *map(key_of, x)
+        keys = [_key(item, exact) for item in x]
+        return (kind, len(keys)) if all(key is None for key in keys) else (kind, *keys)
     if isinstance(x, dict):
-        return kind, *((key, key_of(item)) for key, item in x.items())
+        return kind, *((name, _key(item, exact)) for name, item in x.items())
     if dataclasses.is_dataclass(x) and not isinstance(x, type):
-        names = [field.name for field in dataclasses.fields(x) if hasattr(x, field.name)]
-        return kind, *((name, key_of(getattr(x, name))) for name in names)
-    if is_array(x):
-        return kind, x.shape
+        fields = [field.name for field in dataclasses.fields(x) if hasattr(x, field.name)]
+        return kind, *((name, _key(getattr(x, name), exact)) for name in [*fields, *_carried(x)])
+    if isinstance(x, np.ndarray):
+        if x.dtype == object:
+            return kind, x.shape, *(_key(item, exact) for item in x.ravel().tolist())
+        return (kind, x.shape, x.dtype.str, x.tobytes()) if exact or not is_array(x) else (kind, x.shape)
     try:
         hash(x)
     except TypeError:

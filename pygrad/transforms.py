@@ -35,10 +35,10 @@ class Transformable:
         """grad, value_and_grad, jacobian, hessian or hvp of it, with the options of those."""
         raise NotImplementedError
 
-    def vjp(self, args: tuple[Any, ...], has_aux: bool) -> Any:
+    def vjp(self, args: tuple[Any, ...], has_aux: bool, as_values: bool) -> Any:
         raise NotImplementedError
 
-    def jvp(self, primals: Sequence[Any], tangents: Sequence[Any], has_aux: bool) -> Any:
+    def jvp(self, primals: Sequence[Any], tangents: Sequence[Any], has_aux: bool, as_values: bool) -> Any:
         raise NotImplementedError
 
 
@@ -73,7 +73,7 @@ class Run:
             for position in self.positions:
                 call[position] = self._lift(args[position])
             if self.all and self.met_other and not self.inputs:
-                raise TypeError(f"{name}: found no number to differentiate in the arguments {_shown(tuple(args))}")
+                raise TypeError(f"{name}: found no number to differentiate in the arguments {shown(tuple(args))}")
             out = f(*call, **kwargs)
         finally:
             _core.set_no_grad(not recording)
@@ -81,9 +81,7 @@ class Run:
         self.aux = None
         if has_aux:
             if not (isinstance(out, tuple) and len(out) == 2):
-                raise TypeError(
-                    f"{name}: with has_aux=True the function must return (result, aux), found {_shown(out)}"
-                )
+                raise TypeError(f"{name}: with has_aux=True the function must return (result, aux), found {shown(out)}")
             out, self.aux = out
         self.out = out
 
@@ -99,7 +97,7 @@ class Run:
         before, met, self.met_other = len(self.inputs), self.met_other, False
         lifted = map_structure(self._lift_number, arg, self._lift_other, self._lift_array)
         if self.met_other and len(self.inputs) == before and not self.all:
-            raise TypeError(f"{self.name}: found no number to differentiate in argument {_shown(arg)}")
+            raise TypeError(f"{self.name}: found no number to differentiate in argument {shown(arg)}")
         self.met_other |= met
         return lifted
 
@@ -166,7 +164,7 @@ class Run:
         if isinstance(self.out, np.ndarray) and self.out.ndim == 0:
             self.out = self.out[()]
         if not is_number(self.out):
-            raise TypeError(f"{self.name}: the function must return one number, found {_shown(self.out)}; "
+            raise TypeError(f"{self.name}: the function must return one number, found {shown(self.out)}; "
                             "use jacobian for several results, has_aux=True for extra ones")  # fmt: skip
         return self.out if isinstance(self.out, Value) else float(self.out)
 
@@ -179,7 +177,7 @@ def positions_of(name: str, argnums: Any, count: int) -> list[int]:
         return list(range(count))
     numbers = [argnums] if isinstance(argnums, (int, np.integer)) else argnums
     if not isinstance(numbers, (list, tuple, range)):
-        raise TypeError(f"{name}: argnums must be an int or a sequence of ints, found {_shown(argnums)}")
+        raise TypeError(f"{name}: argnums must be an int or a sequence of ints, found {shown(argnums)}")
     for n in numbers:
         if not isinstance(n, (int, np.integer)) or not -count <= n < count:
             raise ValueError(f"{name}: argnums {n!r} does not name one of {count} positional arguments")
@@ -189,7 +187,7 @@ def positions_of(name: str, argnums: Any, count: int) -> list[int]:
     return positions
 
 
-def _shown(x: Any) -> str:
+def shown(x: Any) -> str:
     text = repr(x)
     return f"{text if len(text) <= 60 else text[:57] + '...'} of type {type(x).__name__}"
 
@@ -284,7 +282,7 @@ def vjp(f: Callable[..., Any], *args: Any, has_aux: bool = False, as_values: boo
     ([6.0, 5.0], (13.0, 12.0))
     """
     if isinstance(f, Transformable):
-        return f.vjp(args, has_aux)
+        return f.vjp(args, has_aux, as_values)
     run = Run("vjp", f, args, {}, None, has_aux, as_values)
     outputs = flatten(run.out)
     graph = run.needs_graph(outputs)
@@ -317,7 +315,7 @@ def jvp(
     if not isinstance(primals, (list, tuple)) or not isinstance(tangents, (list, tuple)):
         raise TypeError("jvp: primals and tangents must be tuples or lists, one entry an argument of f")
     if isinstance(f, Transformable):
-        return f.jvp(primals, tangents, has_aux)
+        return f.jvp(primals, tangents, has_aux, as_values)
     run = Run("jvp", f, tuple(primals), {}, None, has_aux, as_values)
     directions = [t if isinstance(t, Value) else float(t) for t in flatten(tuple(tangents))]
     if len(directions) != len(run.inputs):

@@ -75,14 +75,13 @@ class SparseResult(Result):
 class Variant:
     """A program that holds where its guards do, what it takes from outside, and the structure of its result."""
 
-    __slots__ = ("_at", "derived", "outside", "path", "program", "result")
+    __slots__ = ("_at", "derived", "outside", "program", "result")
 
     def __init__(self, program: Program, outside: list[Value], at: int, result: Result) -> None:
         self.program = program
         self.outside = outside  # Values whose data are inputs, as they are at the time of a call
         self._at = at  # the number of inputs before them
         self.result = result
-        self.path: list[_Branch] = []
         self.derived: dict[Any, Variant] = {}  # by what it is a derivative of this one
 
     def place(self, number: int) -> int:
@@ -120,6 +119,7 @@ class Tree:
         self._name = name
         self._limit = limit
         self._root = _Branch()
+        self._paths: dict[Variant, list[_Branch]] = {}  # kept here, since trees of derivatives may share a variant
         self.last: Variant | None = None
         self.variants: list[Variant] = []
 
@@ -128,36 +128,39 @@ class Tree:
 
         Raises CaptureError beyond the limit, and where a function answers its own guards otherwise the second time.
         """
-        variant, captured = self.last, False
+        variant, captured, held = self.last, False, 0
         while True:
             if variant is None:
-                if captured:
-                    raise CaptureError(
-                        f"compile: {self._name} took another way for the same arguments when it was replayed; it "
-                        "depends on something that changes from call to call (a random number, a global): make that "
-                        "an argument"
-                    )
                 variant, captured = self._add(capture()), True
             outputs = variant.program.run(variant.inputs(numbers))
             if type(outputs) is list:
                 self.last = variant
                 return variant, outputs
             guard, found = outputs
-            branch = variant.path[guard].answers.get(_answer(found))
+            if captured or guard < held:  # each variant that is tried answers one guard more
+                raise CaptureError(
+                    f"compile: {self._name} took another way for the same arguments when it was replayed; it depends "
+                    "on something that changes from call to call (a random number, a global): make that an argument"
+                )
+            held = guard + 1
+            branch = self._paths[variant][guard].answers.get(_answer(found))
             variant = branch.variant if branch else None
 
     def _add(self, variant: Variant) -> Variant:
+        branch, path = self._root, []
+        for expected in variant.program.expected():
+            path.append(branch)
+            branch = branch.answers.setdefault(_answer(expected), _Branch())
+        if branch.variant is not None:
+            return branch.variant  # another thread was here meanwhile
         if len(self.variants) >= self._limit:
             raise CaptureError(
                 f"compile: {self._name} has gone {self._limit} ways through its branches for one structure of "
                 "arguments, and now goes another; write branches as data with pygrad.where, keep loops rolled with "
                 "pygrad.scan, or allow more by compile(f, variants=...)"
             )
-        branch = self._root
-        for expected in variant.program.expected():
-            branch.variant = branch.variant or variant
-            variant.path.append(branch)
-            branch = branch.answers.setdefault(_answer(expected), _Branch())
-        branch.variant = variant
+        for passed in [*path, branch]:
+            passed.variant = passed.variant or variant
+        self._paths[variant] = path
         self.variants.append(variant)
         return variant
