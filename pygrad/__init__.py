@@ -22,6 +22,7 @@ from pygrad.explain import explain
 from pygrad.functions import *  # noqa: F403
 from pygrad.gradcheck import gradcheck
 from pygrad.modes import detect_anomaly, enable_grad, is_grad_enabled, no_grad
+from pygrad.saving import load
 from pygrad.transforms import grad, hessian, hvp, jacobian, jvp, value_and_grad, vjp
 from pygrad.value import stop_gradient
 
@@ -47,6 +48,7 @@ __all__ = [
     "is_grad_enabled",
     "jacobian",
     "jvp",
+    "load",
     "no_grad",
     "stop_gradient",
     "value_and_grad",

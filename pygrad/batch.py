@@ -29,8 +29,8 @@ class Batch:
         self._compiled = compiled
         self.columns: list[Any] = []
         self.lanes: int | None = None
+        self._named = {name: self._element(name, arg) for name, arg in sorted(kwargs.items())}  # as Arguments has them
         self._first = [self._element(i, arg) for i, arg in enumerate(args)]
-        self._named = {name: self._element(name, arg) for name, arg in sorted(kwargs.items())}
         if self.lanes is None:
             raise TypeError("map: needs an array with the axis of the batch in front among the arguments, found none")
 
@@ -63,8 +63,8 @@ class Batch:
     def arguments(self, lane: int) -> Arguments:
         """Those of one lane, as a call of the function has them."""
         numbers = iter(self.numbers(lane))
-        args = tuple([self._filled(i, arg, numbers) for i, arg in enumerate(self._first)])
         kwargs = {name: self._filled(name, arg, numbers) for name, arg in self._named.items()}
+        args = tuple([self._filled(i, arg, numbers) for i, arg in enumerate(self._first)])
         return self._compiled.arguments(args, kwargs)
 
     def _filled(self, name: int | str, arg: Any, numbers: Any) -> Any:

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from pygrad import _core, derivatives, transforms
+from pygrad import _core, derivatives, saving, transforms
 from pygrad._core import Program, Value
 from pygrad.batch import map_lanes
 from pygrad.derivatives import Derivative
@@ -80,6 +80,14 @@ class Arguments:
         kwargs = {name: made(name, arg) for name, arg in sorted(self.kwargs.items())}
         return tuple([made(i, arg) for i, arg in enumerate(self.args)]), kwargs
 
+    def skeleton(self) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """The same arguments with 0.0 for each number."""
+
+        def made(name: int | str, arg: Any) -> Any:
+            return arg if self.is_static(name) else map_structure(lambda _: 0.0, arg)
+
+        return tuple([made(i, arg) for i, arg in enumerate(self.args)]), {k: made(k, v) for k, v in self.kwargs.items()}
+
 
 def _refuse_array(array: Any, mapped: Callable[[Any], Any]) -> Any:
     raise TypeError(
@@ -106,8 +114,9 @@ class Compiled(_core.Replayer, transforms.Transformable):
         self.static = _static_of(f, static)
         self.limit = variants
         self.name = getattr(f, "__name__", repr(f))
-        self._derivative = derivative
+        self.derivative = derivative
         self._trees: dict[Any, Tree] = {}
+        self._examples: dict[Any, Any] = {}
         self._latest: Tree | None = None
         self._elements: Compiled | None = None
 
@@ -141,15 +150,15 @@ class Compiled(_core.Replayer, transforms.Transformable):
 
     def find(self, arguments: Arguments) -> tuple[Variant, list[float]]:
         """The variant for these arguments, which is captured if it is a new one, and its outputs."""
-        tree = self._trees.setdefault(arguments.key, Tree(self.name, self.limit))
+        tree = self.tree(arguments)
         numbers = [float(v.data if isinstance(v, Value) else v) for v in arguments.numbers]
         found = tree.find(numbers, lambda: self._capture(arguments))
         self._latest = tree
         return found
 
     def _capture(self, arguments: Arguments) -> Variant:
-        if self._derivative is not None:
-            return self._derivative.variant(arguments)
+        if self.derivative is not None:
+            return self.derivative.variant(arguments)
         inputs = [Value(float(v.data if isinstance(v, Value) else v)) for v in arguments.numbers]
         args, kwargs = arguments.filled(iter(inputs), self.as_values)
 
@@ -167,7 +176,7 @@ class Compiled(_core.Replayer, transforms.Transformable):
 
         with enable_grad():  # a derivative may be asked for later
             program, outside, structure = _core.capture(run, inputs)
-        result = Result(structure, list(range(program.counts[1])), _refilled)
+        result = Result(structure, list(range(program.counts[1])), refilled)
         return Variant(program, outside, len(inputs), result)
 
     def _check_leaf(self, leaf: Any) -> Any:
@@ -183,6 +192,18 @@ class Compiled(_core.Replayer, transforms.Transformable):
         """Captures ahead of time for arguments like these, and gives the function itself."""
         self.find(Arguments(args, kwargs, self.static))
         return self
+
+    def tree(self, arguments: Arguments) -> Tree:
+        """The variants for the structure of these arguments."""
+        tree = self._trees.get(arguments.key)
+        if tree is None:
+            tree = self._trees.setdefault(arguments.key, Tree(self.name, self.limit))
+            self._examples.setdefault(arguments.key, arguments.skeleton())
+        return tree
+
+    def captured(self) -> list[tuple[Any, Tree]]:
+        """What was captured: for each structure arguments that have it, with zeros for numbers, and its variants."""
+        return [(self._examples[key], tree) for key, tree in list(self._trees.items())]
 
     def arguments(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Arguments:
         return Arguments(args, kwargs, self.static)
@@ -219,6 +240,18 @@ class Compiled(_core.Replayer, transforms.Transformable):
         """
         return map_lanes(self, args, kwargs, threads, executor, out)
 
+    # ---- elsewhere ----
+
+    def save(self, path: Any) -> None:
+        """Writes what was captured so far to a file, which pygrad.load reads: programs and structures, no function.
+
+        Raises TypeError for structures that a file cannot hold, and where Values from outside are read at each call.
+        """
+        saving.save(self, path)
+
+    def __reduce__(self) -> Any:
+        return saving.reduce(self)
+
     # ---- looking at it ----
 
     @property
@@ -239,7 +272,7 @@ class Compiled(_core.Replayer, transforms.Transformable):
 
     @property
     def is_sparse(self) -> bool:
-        return self._derivative is not None and self._derivative.sparse
+        return self.derivative is not None and self.derivative.sparse
 
     def __repr__(self) -> str:
         return f"<compiled {self.name}>"
@@ -265,8 +298,8 @@ class Compiled(_core.Replayer, transforms.Transformable):
         """This function with as_values; made once, so that its captures are kept."""
         if self.as_values:
             return self
-        if self._elements is None and self._derivative is not None:
-            self._elements = self._derivative.over_elements()
+        if self._elements is None and self.derivative is not None:
+            self._elements = self.derivative.over_elements()
         elif self._elements is None:
             self._elements = Compiled(self.function, as_values=True, static=tuple(self.static), variants=self.limit)
         return self._elements
@@ -302,15 +335,15 @@ def _static_of(f: Callable[..., Any], static: Any) -> frozenset[int | str]:
     return given.union(*(pair for pair in both if not given.isdisjoint(pair)))
 
 
-def _refilled(structure: Any, numbers: Iterator[float]) -> Any:
+def refilled(structure: Any, numbers: Iterator[float]) -> Any:
     """A result with its floats replaced; ints stay. Its containers are new."""
     return map_structure(
         lambda number: next(numbers) if type(number) is float else number, structure,
-        lambda leaf: leaf.copy() if isinstance(leaf, np.ndarray) else leaf, _refilled_array,
+        lambda leaf: leaf.copy() if isinstance(leaf, np.ndarray) else leaf, refilled_array,
     )  # fmt: skip
 
 
-def _refilled_array(array: Any, mapped: Callable[[Any], Any]) -> Any:
+def refilled_array(array: Any, mapped: Callable[[Any], Any]) -> Any:
     made = map_array(array, mapped)
     return made.copy() if made is array else made
 

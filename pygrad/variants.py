@@ -75,27 +75,27 @@ class SparseResult(Result):
 class Variant:
     """A program that holds where its guards do, what it takes from outside, and the structure of its result."""
 
-    __slots__ = ("_at", "derived", "outside", "program", "result")
+    __slots__ = ("at", "derived", "outside", "program", "result")
 
     def __init__(self, program: Program, outside: list[Value], at: int, result: Result) -> None:
         self.program = program
         self.outside = outside  # Values whose data are inputs, as they are at the time of a call
-        self._at = at  # the number of inputs before them
+        self.at = at  # the number of inputs before them
         self.result = result
         self.derived: dict[Any, Variant] = {}  # by what it is a derivative of this one
 
     def place(self, number: int) -> int:
         """Which input of the program a number of the call is."""
-        return number if number < self._at else number + len(self.outside)
+        return number if number < self.at else number + len(self.outside)
 
     def inputs(self, numbers: list[float]) -> list[float]:
         if not self.outside:
             return numbers
-        return [*numbers[: self._at], *[value.data for value in self.outside], *numbers[self._at :]]
+        return [*numbers[: self.at], *[value.data for value in self.outside], *numbers[self.at :]]
 
     def derivative(self, program: Program, result: Result) -> Variant:
         """A variant with the same guards and the same Values from outside."""
-        return Variant(program, self.outside, self._at, result)
+        return Variant(program, self.outside, self.at, result)
 
 
 class _Branch:
@@ -128,10 +128,10 @@ class Tree:
 
         Raises CaptureError beyond the limit, and where a function answers its own guards otherwise the second time.
         """
-        variant, captured, held = self.last, False, 0
+        variant, captured, held = self.last or self._root.variant, False, 0
         while True:
             if variant is None:
-                variant, captured = self._add(capture()), True
+                variant, captured = self.add(capture()), True
             outputs = variant.program.run(variant.inputs(numbers))
             if type(outputs) is list:
                 self.last = variant
@@ -146,7 +146,8 @@ class Tree:
             branch = self._paths[variant][guard].answers.get(_answer(found))
             variant = branch.variant if branch else None
 
-    def _add(self, variant: Variant) -> Variant:
+    def add(self, variant: Variant) -> Variant:
+        """Takes up a variant, and gives it, or the one that goes the same way."""
         branch, path = self._root, []
         for expected in variant.program.expected():
             path.append(branch)
@@ -156,8 +157,8 @@ class Tree:
         if len(self.variants) >= self._limit:
             raise CaptureError(
                 f"compile: {self._name} has gone {self._limit} ways through its branches for one structure of "
-                "arguments, and now goes another; write branches as data with pygrad.where, keep loops rolled with "
-                "pygrad.scan, or allow more by compile(f, variants=...)"
+                "arguments, and now goes another; write branches as data with pygrad.where, or allow more by "
+                "compile(f, variants=...)"
             )
         for passed in [*path, branch]:
             passed.variant = passed.variant or variant

@@ -34,7 +34,16 @@ def test_plain_c(tmp_path):
     program = tmp_path / "plain"
     texts = subprocess.run([sys.executable, ROOT / "csrc/emit_texts.py"], check=True, capture_output=True, text=True)
     (tmp_path / "emit_texts.h").write_text(texts.stdout)
-    command = [compiler(), *FLAGS, "-I", str(ROOT / "csrc"), "-I", str(tmp_path), str(ROOT / "tests/c/test_plain.c"), *plain_sources()]
+    command = [
+        compiler(),
+        *FLAGS,
+        "-I",
+        str(ROOT / "csrc"),
+        "-I",
+        str(tmp_path),
+        str(ROOT / "tests/c/test_plain.c"),
+        *plain_sources(),
+    ]
     sanitized = subprocess.run([*command, *SANITIZE, "-o", str(program), "-lm"], capture_output=True, text=True)
     if sanitized.returncode:  # a compiler without sanitizer libraries
         subprocess.run([*command, "-o", str(program), "-lm"], check=True)
