@@ -97,9 +97,10 @@ static void put_number(emitter *e, double number) {
 /* A name of the caller's, in a comment that it cannot end, nor continue in ways that compilers warn of. */
 static void put_name(emitter *e, const char *name) {
     for (const unsigned char *at = (const unsigned char *)name; *at; at++) {
-        int directs_text = at[0] == 0xe2 && (at[1] == 0x80 || at[1] == 0x81); /* right to left, ... */
+        int turns = at[0] == 0xe2 && (at[1] == 0x80 || at[1] == 0x81) && at[2]; /* right to left, ... in UTF-8 */
         int ends = (at[0] == '*' && at[1] == '/') || (at[0] == '/' && at[1] == '*');
-        put(e, "%c", *at < ' ' || *at == 127 || *at == '\\' || *at == '?' || directs_text || ends ? '_' : *at);
+        put(e, "%c", *at < ' ' || *at == 127 || *at == '\\' || *at == '?' || turns || ends ? '_' : *at);
+        if (turns) at += 2;
     }
 }
 
