@@ -65,6 +65,7 @@ PyObject *pg_capture_guards(void) { return pg_thread.capture->guards; }
 
 int pg_capture_made(const pg_node *node) {
     const pg_capture *capture = pg_thread.capture;
+    if (!capture) return 1;
     return pg_is_leaf(node) ? pg_map_get(&capture->made, node) >= 0 : pg_position(node) >= capture->since;
 }
 

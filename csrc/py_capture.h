@@ -19,7 +19,7 @@
 int pg_capture_begin(PyObject *inputs); /* a list of leaves: 0, or -1 with an error */
 PyObject *pg_capture_end(void);         /* of the innermost: list of (node, number, kind) */
 PyObject *pg_capture_guards(void);      /* of the innermost, so far (borrowed) */
-int pg_capture_made(const pg_node *node); /* whether the innermost made it; what it did not is an input or older */
+int pg_capture_made(const pg_node *node); /* whether the innermost made it, or there is none; else input or older */
 pg_capture *pg_capture_outer(const pg_capture *capture);
 
 /* Whether the node depends on the outside of the innermost capture: 1, 0, or -1 with an error. */

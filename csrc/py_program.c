@@ -138,8 +138,8 @@ static pg_node **roots_of(const maker *m, size_t *count) {
     return roots;
 }
 
-pg_program *pg_program_of_nodes(PyObject *inputs, PyObject *outputs, PyObject *outside) {
-    maker m = {.inputs = inputs, .outputs = outputs, .guards = pg_capture_guards(), .outside = outside};
+pg_program *pg_program_of_nodes(PyObject *inputs, PyObject *outputs, PyObject *guards, PyObject *outside) {
+    maker m = {.inputs = inputs, .outputs = outputs, .guards = guards, .outside = outside};
     pg_order order;
     size_t root_count = 0;
     pg_node **roots = roots_of(&m, &root_count);

@@ -79,6 +79,7 @@ cdef extern from "py_record.h":
     object pg_dot(object left, object right)
 
 cdef extern from "py_capture.h":
+    PyObject *pg_capture_guards()
     int pg_capture_begin(list inputs) except -1
     list pg_capture_end()
     pg_capture *pg_capture_outer(const pg_capture *capture)
@@ -210,4 +211,4 @@ cdef extern from "serialize.h":
     pg_program *pg_program_from_bytes(const unsigned char *data, size_t size, char *message, size_t room)
 
 cdef extern from "py_program.h":
-    pg_program *pg_program_of_nodes(list inputs, list outputs, list outside) except NULL
+    pg_program *pg_program_of_nodes(list inputs, list outputs, list guards, list outside) except NULL

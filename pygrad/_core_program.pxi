@@ -311,7 +311,12 @@ def capture(function, list inputs not None):
 
     def run():
         outputs, rest = function()
-        return program_from(pg_program_of_nodes(inputs, outputs, outside)), rest
+        return program_from(pg_program_of_nodes(inputs, outputs, <list>pg_capture_guards(), outside)), rest
 
     (program, rest), _ = run_capture(run, inputs)
     return program, outside, rest
+
+
+def program_of(list inputs not None, list outputs not None, guards=()):
+    """For tests: the program of a graph that was not captured, over these leaves; all others are constants."""
+    return program_from(pg_program_of_nodes(inputs, outputs, list(guards), []))

@@ -54,7 +54,7 @@ def build(source: str, name: str) -> Callable[[list[float]], list[float] | int]:
 
     >>> from pygrad import Value, _core
     >>> x = Value(2.0)
-    >>> program, _ = _core.program_of([x], [x.exp() * 3.0], [], set(), 0)
+    >>> program = _core.program_of([x], [x.exp() * 3.0])
     >>> run = build(program.to_c("f"), "f")  # doctest: +SKIP
     >>> run([0.0])  # doctest: +SKIP
     [3.0]

@@ -8,6 +8,8 @@ import sys
 import sysconfig
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parent.parent
 FLAGS = ["-std=c11", "-O2", "-ffp-contract=off", "-fno-math-errno", "-Wall", "-Wextra", "-Werror"]
 SANITIZE = ["-fsanitize=address,undefined", "-fno-sanitize-recover=undefined"]
@@ -30,20 +32,13 @@ def test_plain_c_knows_no_python():
             assert "Python.h" not in path.read_text() and '"py_' not in path.read_text(), path.name
 
 
-def test_plain_c(tmp_path):
+@pytest.mark.parametrize("name", sorted(path.stem for path in (ROOT / "tests/c").glob("*.c")))
+def test_plain_c(name, tmp_path):
     program = tmp_path / "plain"
     texts = subprocess.run([sys.executable, ROOT / "csrc/emit_texts.py"], check=True, capture_output=True, text=True)
     (tmp_path / "emit_texts.h").write_text(texts.stdout)
-    command = [
-        compiler(),
-        *FLAGS,
-        "-I",
-        str(ROOT / "csrc"),
-        "-I",
-        str(tmp_path),
-        str(ROOT / "tests/c/test_plain.c"),
-        *plain_sources(),
-    ]
+    command = [compiler(), *FLAGS, "-I", str(ROOT / "csrc"), "-I", str(tmp_path), str(ROOT / f"tests/c/{name}.c")]
+    command += plain_sources()
     sanitized = subprocess.run([*command, *SANITIZE, "-o", str(program), "-lm"], capture_output=True, text=True)
     if sanitized.returncode:  # a compiler without sanitizer libraries
         subprocess.run([*command, "-o", str(program), "-lm"], check=True)
