@@ -2,6 +2,10 @@
 # in pygrad/compile.py.
 
 
+ctypedef int (*native_function)(const double *inputs, double *outputs)
+ctypedef int (*native_function_with)(const double *inputs, double *outputs, double *work)
+
+
 cdef class Program:
     """A static graph of scalars: captured, or a derivative of one that was. `print` shows it as it runs.
 
@@ -15,6 +19,10 @@ cdef class Program:
     cdef double *slots
     cdef double *numbers
     cdef bint busy
+    cdef native_function native            # compiled C in place of the interpreter, or NULL
+    cdef native_function_with native_with  # the same, with room to work in
+    cdef double *work
+    cdef object library                    # which holds them
     cdef pg_optimise_report report
     cdef object blocks  # of the last run over lanes
 
@@ -24,6 +32,7 @@ cdef class Program:
         pg_plan_free(self.plan)
         free(self.slots)
         free(self.numbers)
+        free(self.work)
 
     cdef int prepare(self) except -1:
         if self.numbers != NULL:
@@ -39,6 +48,29 @@ cdef class Program:
         if self.numbers == NULL:
             raise MemoryError()
         return 0
+
+    cdef Py_ssize_t execute(self, double *numbers, double *slots):
+        """Runs once: -1, or the number of the first guard that did not hold. Inputs, and behind them outputs."""
+        cdef double *outputs = numbers + self.plan.input_count
+        if self.native != NULL and self.native(numbers, outputs) < 0:
+            return -1
+        if self.native_with != NULL and slots == self.slots and self.native_with(numbers, outputs, self.work) < 0:
+            return -1
+        return pg_interpret(self.plan, numbers, slots, outputs)
+
+    def use_native(self, size_t address, size_t work, library):
+        """From now on runs call the function at this address, of what to_c gave, which `library` keeps loaded.
+
+        Where a guard fails, the interpreter says what it found.
+        """
+        self.prepare()
+        free(self.work)
+        self.work = <double *>calloc(work + 1, sizeof(double))
+        if self.work == NULL:
+            raise MemoryError()
+        self.native = NULL if work else <native_function>address
+        self.native_with = <native_function_with>address if work else NULL
+        self.library = library
 
     def run(self, list inputs not None):
         """The outputs for a list of floats, as a list; or a tuple of the first guard that did not hold and what it found."""
@@ -57,7 +89,7 @@ cdef class Program:
                 raise MemoryError()
             for i in range(len(inputs)):
                 numbers[i] = inputs[i]
-            failed = pg_interpret(self.plan, numbers, slots, numbers + self.plan.input_count)
+            failed = self.execute(numbers, slots)
             if failed >= 0:
                 return failed, slots[self.plan.guards[failed]]
             return [numbers[self.plan.input_count + i] for i in range(self.plan.output_count)]
@@ -80,7 +112,7 @@ cdef class Program:
         try:
             for arg in args:
                 outputs = put_numbers(arg, outputs)
-            if pg_interpret(self.plan, self.numbers, self.slots, outputs) >= 0:
+            if self.execute(self.numbers, self.slots) >= 0:
                 return None
             return made_by(recipe, <const double **>&outputs)
         finally:

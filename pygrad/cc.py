@@ -17,10 +17,12 @@ import tempfile
 from array import array
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
+from pygrad._core import Program
 from pygrad.errors import CompilerError
 
-__all__ = ["build", "cache_directory", "compiler"]
+__all__ = ["attach", "build", "cache_directory", "compiler"]
 
 FLAGS = ["-std=c99", "-O3", "-ffp-contract=off", "-fno-math-errno", "-shared", "-fPIC"]
 """Rounding is part of the result: no contraction, no fast-math. With vectors a compiler does the same operations."""
@@ -59,12 +61,7 @@ def build(source: str, name: str) -> Callable[[list[float]], list[float] | int]:
     >>> run([0.0])  # doctest: +SKIP
     [3.0]
     """
-    command = [*compiler(), *FLAGS]
-    library = _loaded(source, command)
-    counts = (ctypes.c_size_t * 4).in_dll(library, f"{name}_counts")
-    inputs, outputs, _, work = counts
-    function = getattr(library, f"{name}_with" if work else name)
-    function.restype = ctypes.c_int
+    function, inputs, outputs, work = _function(source, name)
 
     def run(numbers: list[float]) -> list[float] | int:
         if len(numbers) != inputs:
@@ -79,6 +76,21 @@ def build(source: str, name: str) -> Callable[[list[float]], list[float] | int]:
 
     run.__name__ = run.__qualname__ = name
     return run
+
+
+def _function(source: str, name: str) -> tuple[Any, int, int, int]:
+    """The function of a library, and its counts: inputs, outputs, and doubles to work in, which it takes if there are any."""
+    library = _loaded(source, [*compiler(), *FLAGS])
+    inputs, outputs, _, work = (ctypes.c_size_t * 4).in_dll(library, f"{name}_counts")
+    function = getattr(library, f"{name}_with" if work else name)
+    function.restype = ctypes.c_int
+    return function, inputs, outputs, work
+
+
+def attach(program: Program) -> None:
+    """From now on `program` runs as compiled C, with the same results. Raises as build does."""
+    function, _, _, work = _function(program.to_c("program"), "program")
+    program.use_native(ctypes.cast(function, ctypes.c_void_p).value or 0, work, function)
 
 
 def _loaded(source: str, command: list[str]) -> ctypes.CDLL:

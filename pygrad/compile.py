@@ -11,11 +11,12 @@ import gc
 import inspect
 import types
 from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from pygrad import _core, derivatives, saving, transforms
+from pygrad import _core, cc, derivatives, saving, transforms
 from pygrad._core import Program, Value
 from pygrad.batch import map_lanes
 from pygrad.derivatives import Derivative
@@ -105,8 +106,13 @@ class Compiled(_core.Replayer, transforms.Transformable):
 
     def __init__(
         self, f: Callable[..., Any], *, as_values: bool = False, static: Sequence[int | str] = (), variants: int = 256,
-        derivative: Derivative | None = None,
+        backend: str | None = None, derivative: Derivative | None = None,
     ) -> None:  # fmt: skip
+        if backend not in (None, "cc"):
+            raise ValueError(f"compile: backend must be None, for the interpreter, or 'cc', found {backend!r}")
+        if backend == "cc":
+            cc.compiler()  # CompilerError now rather than at the first call
+        self.backend = backend
         functools.update_wrapper(self, f)
         self.function = f
         self.eager = f if derivative else functools.wraps(f)(lambda *args, **kwargs: self._on_values(args, kwargs))
@@ -157,8 +163,12 @@ class Compiled(_core.Replayer, transforms.Transformable):
         return found
 
     def _capture(self, arguments: Arguments) -> Variant:
-        if self.derivative is not None:
-            return self.derivative.variant(arguments)
+        variant = self._captured(arguments) if self.derivative is None else self.derivative.variant(arguments)
+        if self.backend == "cc" and isinstance(variant.program, Program):
+            cc.attach(variant.program)
+        return variant
+
+    def _captured(self, arguments: Arguments) -> Variant:
         inputs = [Value(float(v.data if isinstance(v, Value) else v)) for v in arguments.numbers]
         args, kwargs = arguments.filled(iter(inputs), self.as_values)
 
@@ -242,6 +252,24 @@ class Compiled(_core.Replayer, transforms.Transformable):
 
     # ---- elsewhere ----
 
+    def to_c(self, path: Any, *args: Any, name: str | None = None) -> None:
+        """Writes the program for arguments like these, or without any that of the last call, as a C99 file.
+
+        It declares `int name(const double *inputs, double *outputs)`, which gives -1, or the number of the first guard
+        that did not hold: then the function takes another way for these inputs. No allocation, no dependency but libm;
+        with -ffp-contract=off the numbers are those of a replay. `name` is by default that of the function.
+
+        Raises ValueError where C cannot use the name, TypeError for a Jacobian by seeds.
+        """
+        arguments = Arguments(args, {}, self.static) if args else None
+        program = self.variant(arguments).program if arguments else self.program
+        if not isinstance(program, Program):
+            raise TypeError(
+                f"to_c: {self.name} is a Jacobian too large to be written out; write its function or gradient"
+            )
+        chosen = name or ("".join(c if c.isalnum() and c.isascii() else "_" for c in self.name).strip("_") or "f")
+        Path(path).write_text(program.to_c(chosen), encoding="utf-8")
+
     def save(self, path: Any) -> None:
         """Writes what was captured so far to a file, which pygrad.load reads: programs and structures, no function.
 
@@ -291,7 +319,7 @@ class Compiled(_core.Replayer, transforms.Transformable):
         derivative = Derivative(name, base, **options)
         return Compiled(
             derivative.eager(), as_values=base.as_values, static=tuple(base.static), variants=base.limit,
-            derivative=derivative,
+            backend=base.backend, derivative=derivative,
         )  # fmt: skip
 
     def over_elements(self) -> Compiled:
@@ -301,7 +329,9 @@ class Compiled(_core.Replayer, transforms.Transformable):
         if self._elements is None and self.derivative is not None:
             self._elements = self.derivative.over_elements()
         elif self._elements is None:
-            self._elements = Compiled(self.function, as_values=True, static=tuple(self.static), variants=self.limit)
+            self._elements = Compiled(
+                self.function, as_values=True, static=tuple(self.static), variants=self.limit, backend=self.backend
+            )  # fmt: skip
         return self._elements
 
     def vjp(self, args: tuple[Any, ...], has_aux: bool, as_values: bool) -> Any:
@@ -350,7 +380,7 @@ def refilled_array(array: Any, mapped: Callable[[Any], Any]) -> Any:
 
 def compile(
     f: Callable[..., Any] | None = None, *, as_values: bool = False, static: Sequence[int | str] = (),
-    variants: int = 256,
+    variants: int = 256, backend: str | None = None,
 ) -> Any:  # fmt: skip
     """`f` as a function that is captured as a program at its first call, and replayed from then on.
 
@@ -366,7 +396,10 @@ def compile(
     jacobian, hessian, hvp, vjp, jvp) are compiled too. Called with Values, or within another transform or capture, f
     runs as it is. Works as a decorator, with or without options.
 
-    Raises CaptureError where f takes a number out of the graph (float(x), x.data), or never settles.
+    With backend="cc" each program, and that of each derivative, is compiled by the C compiler that is found, which takes
+    seconds for long ones, and then runs several times as fast, with the same results; map goes on in blocks of lanes.
+
+    Raises CompilerError where backend is "cc" and no C compiler is found. Raises CaptureError where f takes a number out of the graph (float(x), x.data), or never settles.
 
     >>> import pygrad
     >>> @pygrad.compile
@@ -378,11 +411,11 @@ def compile(
     2.0
     """
     if f is None:
-        return functools.partial(compile, as_values=as_values, static=static, variants=variants)
+        return functools.partial(compile, as_values=as_values, static=static, variants=variants, backend=backend)
     if isinstance(f, Compiled) and (as_values, static, variants) == (False, (), 256):
         return f
     if isinstance(f, Compiled):
         raise TypeError(f"compile: {f!r} is compiled already; give the options where it is")
     if not callable(f):
         raise TypeError(f"compile: needs a function, found {f!r}")
-    return Compiled(f, as_values=as_values, static=static, variants=variants)
+    return Compiled(f, as_values=as_values, static=static, variants=variants, backend=backend)

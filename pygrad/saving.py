@@ -72,7 +72,8 @@ def reduce(compiled: Compiled) -> Any:
         found = getattr(found, part, None)
     if found is compiled:
         return compiled.__qualname__
-    options = {"as_values": compiled.as_values, "static": tuple(compiled.static), "variants": compiled.limit}
+    options = {"as_values": compiled.as_values, "static": tuple(compiled.static), "variants": compiled.limit,
+               "backend": compiled.backend}  # fmt: skip
     if (d := compiled.derivative) is not None:
         how = {
             "argnums": d.argnums, "has_aux": d.has_aux, "as_values": d.as_values, "sparse": d.sparse, "label": d.label
