@@ -324,22 +324,24 @@ class CasadiReplay(Casadi):
     steps = False
 
     def ready(self, workload: Workload) -> Callable[[], tuple[float, Any]]:
-        import numpy as np
+        return buffered(self.function(self.record(workload)), workload)
 
-        numbers = np.array(workload.numbers)
-        results = np.zeros(1), np.zeros(len(numbers))
-        function = self.function(self.record(workload))
-        buffer, run = function.buffer()
-        buffer.set_arg(0, memoryview(numbers))
-        for i, result in enumerate(results):
-            buffer.set_res(i, memoryview(result))
 
-        def call() -> tuple[float, Any]:
-            run()
-            return results[0][0], results[1]
+def buffered(function: Any, workload: Workload) -> Callable[[], tuple[float, Any]]:
+    """A call of a CasADi function of value and gradient without its conversions."""
+    numbers = np.array(workload.numbers)
+    results = np.zeros(1), np.zeros(len(numbers))
+    buffer, run = function.buffer()
+    buffer.set_arg(0, memoryview(numbers))
+    for i, result in enumerate(results):
+        buffer.set_res(i, memoryview(result))
 
-        call.owns = function, buffer, numbers  # type: ignore[attr-defined]  # run borrows them
-        return call
+    def call() -> tuple[float, Any]:
+        run()
+        return results[0][0], results[1]
+
+    call.owns = function, buffer, numbers  # type: ignore[attr-defined]  # run borrows them
+    return call
 
 
 CONTESTANTS: dict[str, type[Contestant]] = {
@@ -354,14 +356,18 @@ CONTESTANTS: dict[str, type[Contestant]] = {
 @functools.cache
 def load(name: str) -> Contestant:
     """The contestant of that name; NotInstalledError where its package is missing."""
-    kind = CONTESTANTS[name]
+    return made(CONTESTANTS[name])
+
+
+def made(kind: Any) -> Any:
+    """One of a kind that may need a package; a peer's warnings at import are its own affair."""
     if kind.package:
         try:
             importlib.metadata.version(kind.package)
         except importlib.metadata.PackageNotFoundError:
-            raise NotInstalledError(f"{name}: {kind.package} is not installed, pip install {kind.package}") from None
+            raise NotInstalledError(f"{kind.name}: {kind.package} is not installed, pip install {kind.package}") from None
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # a peer's warnings at import are its own affair
+        warnings.simplefilter("ignore")
         contestant = kind()
     gc.collect()
     return contestant

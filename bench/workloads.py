@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import pairwise
 from types import SimpleNamespace
 from typing import Any
@@ -34,11 +34,16 @@ def size_of(name: str, size: str) -> Any:
 
 @dataclass(frozen=True)
 class Workload:
-    """A program with the numbers to run it at, which are what the gradient is taken with respect to."""
+    """A program with the numbers to run it at, which are what the gradient is taken with respect to.
+
+    What it reads besides is said again for those who write it by hand: how many steps, and its constants.
+    """
 
     name: str
     program: Callable[[Sequence[Any], Any], Any]
     numbers: list[float]
+    steps: int = 0
+    constants: list[float] = field(default_factory=list)
 
 
 def _relu(x: float) -> float:
@@ -142,7 +147,7 @@ def rosenbrock(size: str) -> Workload:
             total = total + (100.0 * t * t + s * s)
         return total
 
-    return Workload("rosen", program, np.random.default_rng(7).uniform(-1.5, 1.5, count).tolist())
+    return Workload("rosen", program, np.random.default_rng(7).uniform(-1.5, 1.5, count).tolist(), count)
 
 
 def path(size: str) -> Workload:
@@ -164,7 +169,8 @@ def path(size: str) -> Workload:
             log_vol = log_vol + pull * (level - log_vol) + vol_of_vol * dv
         return exp(-rate) * ops.relu(spot - strike)
 
-    return Workload("path", program, [100.0, 0.03, -1.6, 2.0, -1.5, 0.4, 80.0])
+    constants = [number for pair in noise for number in pair]
+    return Workload("path", program, [100.0, 0.03, -1.6, 2.0, -1.5, 0.4, 80.0], steps, constants)
 
 
 def lorenz(size: str) -> Workload:
@@ -192,7 +198,7 @@ def lorenz(size: str) -> Workload:
             z = z + sixth * (az + 2.0 * bz + 2.0 * cz + dz)
         return x
 
-    return Workload("lorenz", program, [1.0, 1.0, 1.0, 10.0, 28.0, 8.0 / 3.0])
+    return Workload("lorenz", program, [1.0, 1.0, 1.0, 10.0, 28.0, 8.0 / 3.0], steps)
 
 
 WORKLOADS: dict[str, Callable[[str], Workload]] = {

@@ -1,0 +1,150 @@
+"""Who takes part where a program is made once and replayed, one input at a time: value and gradient.
+
+Setting up is what `ready` and a first call do (capture, tracing, compiling), and is timed by itself. As peers.py does,
+this owns what is particular to a library; what is written by hand goes by a workload's name. `load_replayer(name)` is
+the way in.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import os
+import subprocess
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import c_library
+import numpy as np
+import rolled
+from peers import Casadi, CasadiReplay, Contestant, NotInstalledError, Pygrad, PygradCompiled, buffered, made
+from workloads import Workload
+
+Run = Callable[[], tuple[float, Any]]
+LONGEST_C = 50_000  # instructions in one C function; a compiler takes many minutes beyond
+
+
+class HandC(Contestant):
+    """Value and adjoint by hand in C: bench/c/<workload>.c, gcc -O3 -march=native, called through ctypes."""
+
+    name = "c"
+    steps = False
+
+    def __init__(self) -> None:
+        c_library.compiler()
+
+    def ready(self, workload: Workload) -> Run:
+        function = c_library.function(workload.name)
+        function.restype = ctypes.c_double
+        x, constants = np.array(workload.numbers), np.array(workload.constants)
+        gradient, work = np.zeros(len(x)), np.zeros(4 * workload.steps + 16)
+        arguments = ctypes.c_size_t(workload.steps), *map(c_library.pointer, (constants, x, gradient, work))
+
+        def call() -> tuple[float, Any]:
+            return function(*arguments), gradient
+
+        call.owns = constants, x, work  # type: ignore[attr-defined]  # the addresses are C's
+        return call
+
+
+class CasadiC(Casadi):
+    """CasADi's own C of the function, gcc -O3 -march=native, called through its buffers."""
+
+    name = "casadi-c"
+    steps = False
+
+    def ready(self, workload: Workload) -> Run:
+        function = self.function(self.record(workload))
+        if function.n_instructions() > LONGEST_C:
+            raise NotInstalledError(f"casadi-c: {function.n_instructions():,} instructions are too many for one in C")
+        return buffered(casadi_compiled(self.casadi, function), workload)
+
+
+def casadi_compiled(casadi: Any, function: Any) -> Any:
+    with tempfile.TemporaryDirectory() as folder:
+        generator = casadi.CodeGenerator("f")
+        generator.add(function)
+        source, library = generator.generate(folder + "/"), str(Path(folder) / "f.so")
+        flags = ["-O3", "-march=native", "-shared", "-fPIC", "-w"]
+        subprocess.run([c_library.compiler(), *flags, source, "-o", library, "-lm"], check=True)
+        return casadi.external("f", library)  # stays loaded when the file goes
+
+
+def import_jax() -> Any:
+    """JAX on one thread, with float64."""
+    os.environ.setdefault("XLA_FLAGS", "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1")
+    import jax
+
+    jax.config.update("jax_enable_x64", True)
+    return jax
+
+
+def jax_ops(jax: Any) -> SimpleNamespace:
+    jnp = jax.numpy
+    return SimpleNamespace(
+        exp=jnp.exp, tanh=jnp.tanh, relu=jax.nn.relu, sqrt=jnp.sqrt, sin=jnp.sin, cos=jnp.cos, log=jnp.log
+    )
+
+
+class JaxJit(Contestant):
+    """jax.jit of value_and_grad of the program as it is, unrolled, for Rosenbrock: compiling takes long enough there."""
+
+    name = "jax-jit"
+    package = "jax"
+    steps = False
+
+    def __init__(self) -> None:
+        self.jax = import_jax()
+        self.ops = jax_ops(self.jax)
+
+    def program(self, workload: Workload) -> Callable[[Any], Any]:
+        if workload.name != "rosen":
+            raise NotInstalledError(f"jax-jit: compiling {workload.name} unrolled takes minutes")
+        return lambda x: workload.program([x[i] for i in range(len(workload.numbers))], self.ops)
+
+    def ready(self, workload: Workload) -> Run:
+        function = self.jax.jit(self.jax.value_and_grad(self.program(workload)))
+        numbers = self.jax.numpy.array(workload.numbers)
+
+        def call() -> tuple[float, Any]:
+            value, gradient = function(numbers)
+            return float(value), gradient.block_until_ready()
+
+        call()
+        return call
+
+
+class JaxScan(JaxJit):
+    """jax.jit of value_and_grad of the program with its loop in lax.scan."""
+
+    name = "jax-scan"
+
+    def program(self, workload: Workload) -> Callable[[Any], Any]:
+        form = {"path": rolled.path, "lorenz": rolled.lorenz}.get(workload.name)
+        if form is None:
+            raise NotInstalledError(f"jax-scan: {workload.name} has no loop that could stay rolled")
+        loop = form(workload.steps)
+        data = self.jax.numpy.array(workload.constants)
+        return lambda x: jax_scanned(self.jax, loop, self.ops, list(x), data)
+
+
+def jax_scanned(jax: Any, loop: rolled.Rolled, ops: Any, leaves: list[Any], data: Any) -> Any:
+    def step(carry: Any, x: Any) -> Any:
+        return loop.step(leaves, carry, x, ops), None
+
+    rows = data.reshape(loop.steps, loop.width) if loop.width else None
+    carry, _ = jax.lax.scan(step, tuple(loop.start(leaves)), rows, length=loop.steps)
+    return loop.end(leaves, carry, ops)
+
+
+REPLAYERS: dict[str, type[Contestant]] = {
+    kind.name: kind for kind in (Pygrad, PygradCompiled, HandC, CasadiReplay, CasadiC, JaxJit, JaxScan)
+}  # pygrad's graph, run anew each time, is there to be compared with
+
+
+@functools.cache
+def load_replayer(name: str) -> Contestant:
+    return made(REPLAYERS[name])
