@@ -80,7 +80,7 @@ class Mixture:
     def toy(cls) -> Mixture:
         rng, d, k = np.random.default_rng(11), 2, 3
         draw = rng.normal
-        return cls(draw(size=k), draw(size=(k, d)), draw(size=(k, d * (d + 1) // 2)), draw(size=(20, d)), 1.0, 0.0)
+        return cls(draw(size=k), draw(size=(k, d)), draw(size=(k, d * (d + 1) // 2)), draw(size=(20, d)), 1.5, 2.0)
 
     def _parts(self, leaves: Sequence[Any]) -> tuple[Any, list[Any], list[Any], list[Any]]:
         """alphas, and for each component means, logarithms of the diagonal, entries below it."""

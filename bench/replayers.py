@@ -70,7 +70,7 @@ def casadi_compiled(casadi: Any, function: Any) -> Any:
         source, library = generator.generate(folder + "/"), str(Path(folder) / "f.so")
         flags = ["-O3", "-march=native", "-shared", "-fPIC", "-w"]
         subprocess.run([c_library.compiler(), *flags, source, "-o", library, "-lm"], check=True)
-        return casadi.external("f", library)  # stays loaded when the file goes
+        return casadi.external(function.name(), library)  # stays loaded when the file goes
 
 
 def import_jax() -> Any:

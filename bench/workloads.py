@@ -89,11 +89,10 @@ def chain(nodes: int) -> Workload:
     return Workload("chain", program, [1.1])
 
 
-def moons(size: str) -> Workload:
+def moons(size: str, hidden: int = 16, count: int | None = None) -> Workload:
     """The step of micrograd's demo: a 2-16-16-1 net on two moons, max-margin loss and L2, batch 100; 337 parameters."""
-    count = size_of("moons", size)
-    points, labels = two_moons(count)
-    widths = [2, 16, 16, 1]
+    points, labels = two_moons(count or size_of("moons", size))
+    widths = [2, hidden, hidden, 1]
     rng = np.random.default_rng(1337)
     numbers: list[float] = []
     for inputs, outputs in pairwise(widths):
@@ -137,8 +136,10 @@ def two_moons(count: int) -> tuple[list[list[float]], list[float]]:
 
 def rosenbrock(size: str) -> Workload:
     """Rosenbrock's function (1960) of n variables, in a loop over neighbours: 8 operations a term."""
-    count = size_of("rosen", size)
+    return rosenbrock_of(size_of("rosen", size))
 
+
+def rosenbrock_of(count: int) -> Workload:
     def program(x: Sequence[Any], ops: Any) -> Any:
         total = 0.0
         for i in range(count - 1):
