@@ -1,7 +1,7 @@
 # The tasks people type. Commands only: what they do is in pyproject.toml, setup.py and the tests.
 PYTHON ?= python3
 
-.PHONY: build test quick asan coverage lint bench docs check clean
+.PHONY: build test quick asan coverage lint bench bench-programs docs check clean
 
 build:            ## the extension in place, and what the tests need
 	$(PYTHON) -m pip install -e '.[test]'
@@ -33,6 +33,9 @@ lint:             ## style and types
 
 bench:            ## one table of ratios
 	$(PYTHON) bench/table.py
+
+bench-programs:   ## tables of compiled functions and batches; ADBENCH_DATA names the folder data of microsoft/ADBench
+	$(PYTHON) bench/table.py --programs
 
 docs:             ## the op table in docs/ops.md, made anew
 	$(PYTHON) -m pygrad ops --markdown > docs/ops.md

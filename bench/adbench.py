@@ -111,7 +111,7 @@ class Mixture:
         return total
 
     def total(self, leaves: Any, xp: Any) -> Any:
-        """The objective over arrays: `xp` has the names of NumPy that are used here, and logsumexp over the last axis."""
+        """The objective over arrays: `xp` has those names of NumPy that are used, and logsumexp over the last axis."""
         k, d = self.k, self.d
         alphas, means, icf = leaves[:k], leaves[k : k + k * d].reshape(k, d), leaves[k + k * d :].reshape(k, -1)
         place = np.full((d, d), len(self.below))  # of each entry below the diagonal; of the others the zero at the end
@@ -123,5 +123,7 @@ class Mixture:
         off = xp.asarray(self.points)[:, None, :] - means
         rows = diagonal * off + xp.einsum("kij,nkj->nki", lower, off)
         terms = alphas + icf[:, :d].sum(1) - 0.5 * (rows * rows).sum(2)
-        prior = 0.5 * self.gamma**2 * ((diagonal * diagonal).sum() + (icf[:, d:] ** 2).sum()) - self.m * icf[:, :d].sum()
+        prior = (
+            0.5 * self.gamma**2 * ((diagonal * diagonal).sum() + (icf[:, d:] ** 2).sum()) - self.m * icf[:, :d].sum()
+        )
         return self.constant + xp.logsumexp(terms).sum() - len(self.points) * xp.logsumexp(alphas) + prior

@@ -1,4 +1,4 @@
-"""The batches that are timed: a program over one lane's numbers, run for many lanes, with values and derivatives of each.
+"""The batches that are timed: a program over one lane's numbers, for many lanes, with values and derivatives of each.
 
 Knows no library. Sizes are the table below, `toy` for the tests. Who takes part is in mappers.py.
 """

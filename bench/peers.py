@@ -370,7 +370,9 @@ def made(kind: Any) -> Any:
         try:
             importlib.metadata.version(kind.package)
         except importlib.metadata.PackageNotFoundError:
-            raise NotInstalledError(f"{kind.name}: {kind.package} is not installed, pip install {kind.package}") from None
+            raise NotInstalledError(
+                f"{kind.name}: {kind.package} is not installed, pip install {kind.package}"
+            ) from None
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         contestant = kind()

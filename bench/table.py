@@ -1,5 +1,7 @@
 """Runs the benchmarks and prints one table of ratios: `make bench`, or `python bench/table.py [--size toy]`.
 
+With --programs those of programs instead (`make bench-programs`): program_tables.py.
+
 An entry is the fastest round of a contestant over the fastest round of Python floats doing the same arithmetic forward
 only, in the same run. Below it the machine; absolute times of one machine say little about another. Owns the layout;
 what is timed and how is in test_*.py and conftest.py.
@@ -10,17 +12,28 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import platform
 import subprocess
 import sys
 import tempfile
-from importlib.metadata import version
 from pathlib import Path
 
+import program_tables
+from layout import aligned, machine, ratio, seconds
+from mappers import MAPPERS
 from peers import CONTESTANTS
+from replayers import REPLAYERS
 from workloads import size_of
 
 HERE = Path(__file__).parent
+NOTES = (
+    """
+floats: fastest round, forward only. Others: theirs over it, in the same run. Chains: per node; slower
+contestants run the first length or a shorter one. Gradients were compared before anything was timed.""",
+    """
+Fastest rounds, one thread unless a name ends in -2; calls from Python are in the times (of C through ctypes, about
+0.5 us). Values and derivatives were compared before anything was timed. c-simd is built with -ffast-math, for exp from
+libmvec; all else in C without. A Jacobian of ba leaves out what is zero for every input. Set-up imports nothing.""",
+)
 
 
 def rows(size: str) -> list[tuple[str, str, str]]:
@@ -41,27 +54,21 @@ def rows(size: str) -> list[tuple[str, str, str]]:
     ]
 
 
-def run(size: str, contestants: str) -> list[dict]:
-    """Runs pytest in this folder, so that the pygrad that is installed is the one that is timed."""
+def run(files: list[str], arguments: argparse.Namespace) -> list[dict]:
+    """Runs pytest in this folder, so that the installed pygrad is the one that is timed; NumPy in one thread."""
     with tempfile.TemporaryDirectory() as folder:
         report = Path(folder) / "report.json"
-        command = [sys.executable, "-m", "pytest", ".", f"--size={size}", f"--contestants={contestants}", "-q"]
+        command = [sys.executable, "-m", "pytest", *files, f"--size={arguments.size}", "-q", "-rs", "--tb=short"]
+        command += [f"--contestants={arguments.contestants}", "--benchmark-quiet"]
         command += ["--benchmark-enable", f"--benchmark-json={report}", f"--benchmark-storage=file://{folder}"]
-        command += ["--benchmark-quiet", "--tb=short"]
-        done = subprocess.run(command, cwd=HERE, stdout=sys.stderr)  # standard output is for the table
+        if arguments.adbench:
+            command.append(f"--adbench={os.path.abspath(arguments.adbench)}")
+        threads = {f"{library}_NUM_THREADS": "1" for library in ("OMP", "OPENBLAS", "MKL")}
+        environment = {**os.environ, **threads}
+        done = subprocess.run(command, cwd=HERE, stdout=sys.stderr, env=environment)  # standard output is for the table
         if done.returncode:
             sys.exit(done.returncode)
         return json.loads(report.read_text())["benchmarks"]
-
-
-def seconds(nanoseconds: float) -> str:
-    unit, scale = next(((u, s) for u, s in (("ms", 1e6), ("us", 1e3)) if nanoseconds >= s), ("ns", 1.0))
-    shown = nanoseconds / scale
-    return f"{shown:.{0 if shown >= 100 else 1 if shown >= 10 else 2}f} {unit}"
-
-
-def ratio(x: float) -> str:
-    return f"{x:.2f}" if x < 10 else f"{x:.1f}" if x < 100 else f"{x:,.0f}"
 
 
 def table(benchmarks: list[dict], size: str) -> list[str]:
@@ -85,34 +92,26 @@ def table(benchmarks: list[dict], size: str) -> list[str]:
     for n in size_of("chain", size):
         found = [f"{sizes[place]:,.0f}" if (place := (f"chain bytes {n}", name)) in sizes else "" for name in others]
         cells.append([f"chain of {n:,}: bytes a node", "", *found])
-    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-    lines = []
-    for label, *numbers in cells:
-        aligned = [number.rjust(width) for number, width in zip(numbers, widths[1:], strict=True)]
-        lines.append("  ".join([label.ljust(widths[0]), *aligned]))
-    return [lines[0].rstrip(), "-" * len(lines[0]), *(line.rstrip() for line in lines[1:])]
-
-
-def machine() -> str:
-    cpu = platform.processor() or platform.machine()
-    if os.path.exists("/proc/cpuinfo"):
-        with open("/proc/cpuinfo") as cpuinfo:
-            cpu = next((line.split(":", 1)[1].strip() for line in cpuinfo if line.startswith("model name")), cpu)
-    parts = [f"{cpu}, {os.cpu_count()} cores", platform.platform(terse=True), f"Python {platform.python_version()}"]
-    return "; ".join([*parts, f"NumPy {version('numpy')}", f"pygrad {version('pygrad')}"])
+    return aligned(cells)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description="Runs the benchmarks and prints one table of ratios.")
     parser.add_argument("--size", choices=("toy", "full"), default="full")
-    parser.add_argument("--contestants", default=",".join(CONTESTANTS), help="names separated by commas")
+    parser.add_argument("--programs", action="store_true", help="compiled functions instead, and their batches")
+    parser.add_argument("--contestants", default="", help="names separated by commas; all without it")
+    parser.add_argument("--adbench", default="", help="the folder data of microsoft/ADBench, for --programs")
     arguments = parser.parse_args()
-    benchmarks = run(arguments.size, arguments.contestants)
-    print("\n".join(table(benchmarks, arguments.size)))
+    kinds = [*REPLAYERS, *MAPPERS] if arguments.programs else list(CONTESTANTS)
+    programs = sorted(path.name for path in HERE.glob("test_program_*.py"))
+    files = programs if arguments.programs else sorted({path.name for path in HERE.glob("test_*.py")} - {*programs})
+    benchmarks = run(files, arguments)
+    make = program_tables.tables if arguments.programs else table
+    print("\n".join(make(benchmarks, arguments.size)))
     ran = {benchmark["extra_info"]["contestant"] for benchmark in benchmarks}
-    missing = [name for name in arguments.contestants.split(",") if name not in ran]
-    print("\nfloats: fastest round, forward only. Others: theirs over it, in the same run. Chains: per node; slower")
-    print("contestants run the first length or a shorter one. Gradients were compared before anything was timed.")
+    asked = arguments.contestants.split(",") if arguments.contestants else kinds
+    missing = [name for name in asked if name not in ran]
+    print(NOTES[arguments.programs])
     if missing:
         print("Not installed: " + ", ".join(missing))
     print(machine())

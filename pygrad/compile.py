@@ -237,8 +237,7 @@ class Compiled(_core.Replayer, transforms.Transformable):
         lanes branch differently is split by variant. With `out`, arrays of float64 in the structure of the result are
         filled.
 
-        Raises TypeError where no argument is an array, ValueError where their lanes differ in number, or there are
-        none.
+        Raises TypeError where no argument is an array, ValueError where lanes differ in number, or there are none.
 
         >>> import numpy as np
         >>> import pygrad

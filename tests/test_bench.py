@@ -1,4 +1,4 @@
-"""The benchmarks at toy size, so that they cannot rot: each program on floats, pygrad and reference, then the table.
+"""The benchmarks at toy size, so that they cannot rot: each program on floats, pygrad and reference, then the tables.
 
 The programs and their sizes are in bench/workloads.py.
 """
@@ -20,9 +20,16 @@ from pygrad import reference
 BENCH = Path(__file__).parent.parent / "bench"
 OPS = {kind: SimpleNamespace(exp=kind.exp, tanh=kind.tanh, relu=kind.relu) for kind in (pygrad.Value, reference.Value)}
 
-spec = importlib.util.spec_from_file_location("bench_workloads", BENCH / "workloads.py")
-workloads = sys.modules["bench_workloads"] = importlib.util.module_from_spec(spec)
-spec.loader.exec_module(workloads)
+
+def loaded(name):
+    """A module of bench/, which is no package."""
+    spec = importlib.util.spec_from_file_location(f"bench_{name}", BENCH / f"{name}.py")
+    module = sys.modules[spec.name] = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+workloads, rolled = loaded("workloads"), loaded("rolled")
 
 
 def value_and_gradient(kind, workload):
@@ -41,6 +48,14 @@ def test_workload(name):
     assert any(gradient)
 
 
+@pytest.mark.parametrize("name", ("path", "lorenz"))
+def test_rolled(name):
+    workload = workloads.WORKLOADS[name]("toy")
+    loop = getattr(rolled, name)(workload.steps)
+    value = loop.unrolled(workload.numbers, workload.constants, workloads.FLOAT_OPS)
+    assert value == pytest.approx(workload.program(workload.numbers, workloads.FLOAT_OPS), rel=1e-14)
+
+
 def test_table():
     command = [sys.executable, BENCH / "table.py", "--size=toy", "--contestants=floats,pygrad,pygrad-vg,reference"]
     done = subprocess.run(command, capture_output=True, text=True)
@@ -49,6 +64,17 @@ def test_table():
     assert head.split() == ["floats", "pygrad", "pygrad-vg", "reference"]
     assert len(rows) == 14
     assert "pygrad " + pygrad.__version__ in done.stdout
+
+
+def test_program_tables():
+    names = "pygrad-compiled,pygrad-map,pygrad-map-2,numpy-hand"
+    command = [sys.executable, BENCH / "table.py", "--programs", "--size=toy", f"--contestants={names}"]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+    tables = [part.splitlines() for part in done.stdout.split("\n\n")[:10]]
+    assert [len(lines) - 2 for lines in tables] == [4, 4, 4, 6, 6, 6, 2, 6, 2, 4]
+    assert tables[0][0].split()[-2:] == ["instructions", "pygrad-compiled"]
+    assert tables[3][0].split()[-3:] == names.split(",")[1:]
 
 
 def test_quick_figures(monkeypatch):
