@@ -34,13 +34,19 @@ class Arguments:
     The numbers of keyword arguments come first, by name, then those of positional ones, each in the order of flatten.
     """
 
-    def __init__(self, args: tuple[Any, ...], kwargs: dict[str, Any], static: frozenset[int | str]) -> None:
+    def __init__(
+        self, args: tuple[Any, ...], kwargs: dict[str, Any], static: frozenset[int | str], vectors: int
+    ) -> None:  # fmt: skip
         self.args = args
         self.kwargs = kwargs
         self.static = static
+        self.vectors = vectors  # so many at the end are hvp's, and none of the function's
 
     def is_static(self, name: int | str) -> bool:
-        return name in self.static
+        return name in self.static and not (isinstance(name, int) and name >= len(self.args) - self.vectors)
+
+    def without_vector(self) -> Arguments:
+        return Arguments(self.args[:-1], self.kwargs, self.static, self.vectors - 1)
 
     @functools.cached_property
     def key(self) -> Any:
@@ -120,6 +126,7 @@ class Compiled(_core.Replayer, transforms.Transformable):
         self.static = _static_of(f, static)
         self.limit = variants
         self.name = getattr(f, "__name__", repr(f))
+        self.vectors = derivative.vectors if derivative else 0
         self.derivative = derivative
         self._trees: dict[Any, Tree] = {}
         self._examples: dict[Any, Any] = {}
@@ -128,7 +135,7 @@ class Compiled(_core.Replayer, transforms.Transformable):
 
     def call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """A call that the Replayer did not know how to replay."""
-        arguments = Arguments(args, kwargs, self.static)
+        arguments = Arguments(args, kwargs, self.static, self.vectors)
         if self._is_inside(arguments.numbers):
             return self.eager(*args, **kwargs)
         variant, outputs = self.find(arguments)
@@ -146,7 +153,7 @@ class Compiled(_core.Replayer, transforms.Transformable):
     def _on_values(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """The function run as part of a graph around it. It gets Values here too, constant ones for floats; of a call
         that holds constants alone, what does not depend on anything else comes out as floats, as from a replay."""
-        arguments = Arguments(args, kwargs, self.static)
+        arguments = Arguments(args, kwargs, self.static, self.vectors)
         lifted = [v if isinstance(v, Value) else Value(v, requires_grad=False) for v in arguments.numbers]
         filled, named = arguments.filled(iter(lifted), self.as_values)
         result = self.function(*filled, **named)
@@ -200,7 +207,7 @@ class Compiled(_core.Replayer, transforms.Transformable):
 
     def capture(self, *args: Any, **kwargs: Any) -> Compiled:
         """Captures ahead of time for arguments like these, and gives the function itself."""
-        self.find(Arguments(args, kwargs, self.static))
+        self.find(Arguments(args, kwargs, self.static, self.vectors))
         return self
 
     def tree(self, arguments: Arguments) -> Tree:
@@ -216,7 +223,7 @@ class Compiled(_core.Replayer, transforms.Transformable):
         return [(self._examples[key], tree) for key, tree in list(self._trees.items())]
 
     def arguments(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Arguments:
-        return Arguments(args, kwargs, self.static)
+        return Arguments(args, kwargs, self.static, self.vectors)
 
     def variant(self, arguments: Arguments) -> Variant:
         return self.find(arguments)[0]
@@ -260,7 +267,7 @@ class Compiled(_core.Replayer, transforms.Transformable):
 
         Raises ValueError where C cannot use the name, TypeError for a Jacobian by seeds.
         """
-        arguments = Arguments(args, {}, self.static) if args else None
+        arguments = Arguments(args, {}, self.static, self.vectors) if args else None
         program = self.variant(arguments).program if arguments else self.program
         if not isinstance(program, Program):
             raise TypeError(
@@ -336,7 +343,7 @@ class Compiled(_core.Replayer, transforms.Transformable):
     def vjp(self, args: tuple[Any, ...], has_aux: bool, as_values: bool) -> Any:
         if as_values and not self.as_values:
             return self.over_elements().vjp(args, has_aux, True)
-        arguments = Arguments(args, {}, self.static)
+        arguments = Arguments(args, {}, self.static, self.vectors)
         if self._is_inside(arguments.numbers):
             return transforms.vjp(self.eager, *args, has_aux=has_aux, as_values=self.as_values)
         return derivatives.vjp(self, arguments, has_aux)
@@ -344,7 +351,7 @@ class Compiled(_core.Replayer, transforms.Transformable):
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any], has_aux: bool, as_values: bool) -> Any:
         if as_values and not self.as_values:
             return self.over_elements().jvp(primals, tangents, has_aux, True)
-        arguments = Arguments(tuple(primals), {}, self.static)
+        arguments = Arguments(tuple(primals), {}, self.static, self.vectors)
         if self._is_inside([*arguments.numbers, *flatten(tuple(tangents))]):
             return transforms.jvp(self.eager, primals, tangents, has_aux, self.as_values)
         return derivatives.jvp(self, arguments, tangents, has_aux)

@@ -43,6 +43,7 @@ class Derivative:
             raise TypeError(f"{self.label}: sparse=True gives a matrix alone; leave has_aux=True out")
         self.name = name
         self.base = base
+        self.vectors = base.vectors + (name == "hvp")
         self.argnums = argnums
         self.has_aux = has_aux
         self.as_values = as_values or base.as_values
@@ -58,14 +59,14 @@ class Derivative:
     def eager(self) -> Callable[..., Any]:
         """The same transform of the function that was compiled."""
         if self.sparse:
-            return functools.wraps(self.base.eager)(self._refuse_sparse)
+            return functools.wraps(self.base.eager)(lambda *args, **kwargs: self._refuse_sparse())
         options: dict[str, Any] = {"argnums": self.argnums, "as_values": self.as_values}
         if self.name != "hvp":
             options["has_aux"] = self.has_aux
         transform: Callable[..., Callable[..., Any]] = getattr(transforms, self.name)
         return transform(self.base.eager, **options)
 
-    def _refuse_sparse(self, *args: Any, **kwargs: Any) -> Any:
+    def _refuse_sparse(self) -> Any:
         raise TypeError(
             f"{self.label}: with sparse=True it is called with floats, and cannot be part of a graph or another capture"
         )
@@ -78,7 +79,7 @@ class Derivative:
                     f"hvp: needs the arguments of the function and a vector, found {len(arguments.args)} in all"
                 )
             vector = len(flatten(arguments.args[-1]))
-            arguments = type(arguments)(arguments.args[:-1], arguments.kwargs, arguments.static)
+            arguments = arguments.without_vector()
             positions = transforms.positions_of(self.name, self.argnums, len(arguments.args))
             if vector != (count := sum(len(arguments.range(n)) for n in positions)):
                 raise ValueError(f"hvp: the argument holds {count} numbers, the vector {vector}")
@@ -157,7 +158,7 @@ def _holds_other(structure: Any) -> bool:
 
 
 def differentiable(structure: Any, slots: Sequence[int | None]) -> tuple[Any, list[int | None]]:
-    """A result as the structure of its derivatives, and a slot for each number of it: an int has derivatives of zero."""
+    """A result as the structure of its derivatives, and a slot for each number of it: ints have derivatives of zero."""
     left, found = iter(slots), []
 
     def take(number: Any) -> float:
