@@ -92,7 +92,10 @@ def map_structure(
             return _map_dataclass(mapped, x)
         return array(x, mapped) if is_array(x) else other(x)
 
-    return mapped(x)
+    try:
+        return mapped(x)
+    finally:
+        del mapped  # which refers to itself, and would keep what `function` holds until the collector comes
 
 
 def _map_dict(mapped: Callable[[Any], Any], x: dict[Any, Any]) -> dict[Any, Any]:
