@@ -1,6 +1,7 @@
 /* differentiate.c: see Note [Sweeps] in differentiate.h. */
 #include "differentiate.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -170,7 +171,8 @@ static pg_index gradient(differentiator *d, pg_index input) {
 /* tangent * partial, zero where either is zero. */
 static pg_index tangent_term(differentiator *d, pg_index tangent, pg_index slope) {
     if (pg_is_constant(d->to, slope) && pg_constant_of(d->to, slope) != 0) return row(d, PG_OP_zmul, tangent, slope, 0);
-    if (pg_is_constant(d->to, tangent) && pg_constant_of(d->to, tangent) != 0) return row(d, PG_OP_zmul, tangent, slope, 0);
+    double known = pg_is_constant(d->to, tangent) ? pg_constant_of(d->to, tangent) : 0;
+    if (known != 0 && isfinite(known)) return row(d, PG_OP_zmul, tangent, slope, 0); /* an infinite one times 0 is nan */
     pg_index none = row(d, PG_OP_equal, slope, constant(d, 0.0), 0);
     return row(d, PG_OP_where, none, row(d, PG_OP_zmul, slope, tangent, 0), row(d, PG_OP_zmul, tangent, slope, 0));
 }

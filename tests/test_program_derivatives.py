@@ -1,0 +1,118 @@
+"""Seeded random programs with branches and several outputs: values, gradients, Jacobians in both modes and Hessians of
+what pygrad.compile made equal those of eager runs, over every op.
+
+PYGRAD_GRAPHS sets how many graphs are drawn: a tenth of it, default 400.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+from typing import Any
+
+import pytest
+from compiled import numbers_of, on_values, same
+from conftest import CORE, bits
+from random_graphs import build, number, plan, sign_of_nan_matters
+
+import pygrad
+from pygrad import Value, _core
+
+GRAPHS = int(os.environ.get("PYGRAD_GRAPHS", "4000")) // 10
+PARTS = 4
+
+
+class Drawn:
+    """A function of a list of numbers that goes one of several ways; `blurred` says that the sign of a nan decided."""
+
+    __name__ = "drawn"
+
+    def __init__(self, seed: int) -> None:
+        self.rng = random.Random(seed)
+        self.plans = [plan(3 * seed + k) for k in range(3)]
+        self.count = self.rng.randint(1, 4)
+        self.picks = [self.rng.random() for _ in range(8)]
+        self.blurred = False
+
+    def at(self) -> list[float]:
+        return [number(self.rng) for _ in range(self.count)]
+
+    def nodes(self, which: int, xs: list[Any]) -> list[Any]:
+        steps = self.plans[which]
+        leaves = {k: xs[k % len(xs)] for k, step in enumerate(steps) if step[0] == "leaf" and step[2]}
+        nodes = build(steps, CORE, leaves)
+        numbers = [_core.numbers_of([node])[0] for node in nodes]
+        self.blurred |= sign_of_nan_matters(steps, numbers)
+        return nodes
+
+    def __call__(self, xs: list[Any]) -> list[Any]:
+        nodes = self.nodes(0, xs)
+        one, other, third = (nodes[int(pick * len(nodes))] for pick in self.picks[:3])
+        further = self.nodes(1 if one > other else 2, xs)
+        steps = int(pygrad.clip(third, -1.5, 1.5)) if third == third else 2
+        ways = [further[int(pick * len(further))] for pick in self.picks[3:6]]
+        return [nodes[-1], further[-1], *sorted(ways[:2], key=lambda v: v if v == v else 0.0), max(ways[2], one) * steps]
+
+    def scalar(self, xs: list[Any]) -> Any:
+        return pygrad.sum(self(xs))
+
+
+def test_the_functions_branch_and_are_compared():
+    """A test of the test: few draws go one way alone, or say nothing."""
+    ways = []
+    for seed in range(40):
+        drawn = Drawn(seed)
+        fast = pygrad.compile(drawn)
+        for _ in range(6):
+            fast(drawn.at())
+        ways.append(fast.stats()["variants"])
+    assert sum(count > 1 for count in ways) > 20
+
+
+def compare(seed: int) -> int:
+    """How many of the points of a seed could be compared."""
+    drawn, compared = Drawn(seed), 0
+    fast = pygrad.compile(drawn)
+    scalar = pygrad.compile(drawn.scalar)
+    slope, second, rows = pygrad.value_and_grad(scalar), pygrad.hessian(scalar), pygrad.jacobian(fast)
+    product = pygrad.hvp(scalar)
+    for _ in range(4):
+        at, along = drawn.at(), drawn.at()
+        drawn.blurred = False
+        expected = on_values(drawn, at)
+        found = fast(at), slope(at), rows(at), second(at), product(at, along)
+        if drawn.blurred:
+            continue
+        compared += 1
+        assert same(found[0], expected), (seed, at)
+        assert same(found[1], numbers_of(pygrad.value_and_grad(drawn.scalar)(at))), (seed, at)
+        assert same(found[2], numbers_of(pygrad.jacobian(drawn)(at)), exactly=len(at) >= 5), (seed, at)
+        assert same(found[3], numbers_of(pygrad.hessian(drawn.scalar)(at)), exactly=False), (seed, at)
+        assert same(found[4], numbers_of(pygrad.hvp(drawn.scalar)(at, along)), exactly=False), (seed, at, along)
+        modes(fast, drawn, at)
+    return compared
+
+
+def modes(fast: Any, drawn: Drawn, at: list[float]) -> None:
+    """Both modes of the last program's Jacobian: in reverse to the last bit."""
+    leaves = [Value(x) for x in at]
+    outputs = [v for v in drawn(leaves) if not isinstance(v, int)]
+    numbers = list(range(len(at)))
+    columns = [_core.tangents(outputs, leaves, [float(k == i) for k in numbers], False) for i in numbers]
+    for forward in (False, True):
+        program, at_rows, at_columns = fast.program.jacobian(numbers, forward)
+        found = dict(zip(zip(at_rows, at_columns, strict=True), program.run(at)[len(outputs) :], strict=True))
+        for i, output in enumerate(outputs):
+            gradient = _core.gradients(output, leaves) if isinstance(output, Value) else [0.0] * len(at)
+            for k in numbers:
+                entry = found.get((i, k), 0.0)
+                if forward:
+                    assert same(entry, float(columns[k][i]), exactly=False), (i, k, at)
+                else:
+                    assert bits(entry) == bits(gradient[k]), (i, k, at)
+
+
+@pytest.mark.parametrize("part", range(PARTS))
+def test_programs_equal_eager_runs(part):
+    compared = sum(compare(seed) for seed in range(part, GRAPHS, PARTS))
+    assert compared > 4 * 0.8 * GRAPHS / PARTS
