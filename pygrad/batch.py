@@ -7,6 +7,7 @@ gives depends on its inputs alone (Note [Lanes] in csrc/blocks.h), so threads an
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
@@ -51,7 +52,7 @@ class Batch:
             raise ValueError(f"map: the arguments have {self.lanes} and {len(array)} lanes; all need the same number")
         self.lanes = len(array)
         shape = array.shape[1:]
-        self.columns += list(np.asarray(array, dtype=float).reshape(len(array), -1).T)
+        self.columns += list(np.asarray(array, dtype=float).reshape(len(array), math.prod(shape)).T)
         if not shape:
             return 0.0
         element = np.zeros(shape)

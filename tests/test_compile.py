@@ -134,7 +134,9 @@ def test_arrays_as_values(shape):
     for given in (array, array * 2, *others, array.astype(object)):
         assert same(fast(given, [given, (2.0, {"a": given})]), on_values(every, given, [given, (2.0, {"a": given})]))
     assert len(runs) == {(): 4, (0,): 1}.get(shape, 2)  # of dtype object, of one dimension, a number: other structures
-    with pytest.raises(TypeError, match=r"^compile: found an array of shape .*; pass as_values=True to compile over its"):
+    with pytest.raises(
+        TypeError, match=r"^compile: found an array of shape .*; pass as_values=True to compile over its"
+    ):
         pygrad.compile(every)(array)
 
 
@@ -218,7 +220,9 @@ def test_static_that_names_nothing(static):
 def test_what_cannot_be_compiled():
     with pytest.raises(TypeError, match=r"^compile: needs a function, found 3$"):
         pygrad.compile(3)
-    with pytest.raises(TypeError, match=r"^compile: <compiled model> is compiled already; give the options where it is"):
+    with pytest.raises(
+        TypeError, match=r"^compile: <compiled model> is compiled already; give the options where it is"
+    ):
         pygrad.compile(pygrad.compile(model), as_values=True)
 
 
@@ -246,7 +250,9 @@ def test_results_are_fresh():
 
 
 def test_ints_and_texts_in_results():
-    fast = pygrad.compile(lambda x: {"floor": int(x), "name": "f", "np": np.float32(0.1), "x": x, "none": None, "c": 2.5})
+    fast = pygrad.compile(
+        lambda x: {"floor": int(x), "name": "f", "np": np.float32(0.1), "x": x, "none": None, "c": 2.5}
+    )
     for x in (2.5, 3.5, 2.7):
         found = fast(x)
         assert found == {"floor": int(x), "name": "f", "np": float(np.float32(0.1)), "x": x, "none": None, "c": 2.5}

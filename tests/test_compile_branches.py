@@ -152,7 +152,15 @@ def test_guards_answered_by_nan():
         except (ValueError, OverflowError) as error:
             return 100.0 if isinstance(error, ValueError) else 200.0
 
-    for x, expected in ((1.5, 1.0), (NAN, 100.0), (INF, 200.0), (-INF, 200.0), (NAN, 100.0), (-0.5, 0.0), (1e300, 1e300)):
+    for x, expected in (
+        (1.5, 1.0),
+        (NAN, 100.0),
+        (INF, 200.0),
+        (-INF, 200.0),
+        (NAN, 100.0),
+        (-0.5, 0.0),
+        (1e300, 1e300),
+    ):
         assert whole(x) == expected
     assert whole.stats()["variants"] == 6
 
@@ -167,7 +175,7 @@ def test_the_limit_of_variants():
     assert [slope(x) for x in (1.5, 2.5, 3.5)] == [1.0, 2.0, 3.0]
     text = (
         "compile: <lambda> has gone 3 ways through its branches for one structure of arguments, and now goes another; "
-        "write branches as data with pygrad.where, keep loops rolled with pygrad.scan, or allow more by compile(f, "
+        "write branches as data with pygrad.where, or allow more by compile(f, "
         "variants=...)"
     )
     for call in (fast, slope, pygrad.hessian(fast)):

@@ -147,7 +147,9 @@ def test_has_aux():
     with pytest.raises(TypeError, match=r"^grad: with has_aux=True the function must return \(result, aux\)"):
         grad(pygrad.compile(lambda x: x), has_aux=True)(1.0)
     for transform in (vjp, lambda f, x, has_aux: jvp(f, (x,), (x,), has_aux)):
-        with pytest.raises(TypeError, match=r"jvp|vjp: with has_aux=True the function must return \(result, aux\), found"):
+        with pytest.raises(
+            TypeError, match=r"jvp|vjp: with has_aux=True the function must return \(result, aux\), found"
+        ):
             transform(pygrad.compile(lambda x: [x]), 1.0, has_aux=True)
 
 
@@ -273,5 +275,7 @@ def test_a_sparse_derivative_stands_alone():
     with pytest.raises(TypeError, match=r"^hessian: a sparse Jacobian or Hessian cannot be differentiated"):
         hessian(jacobian(fast, sparse=True))
     matrix = hessian(pygrad.compile(lambda x: x[0] * x[1]), sparse=True)
-    with pytest.raises(TypeError, match=r"^hessian: with sparse=True it is called with floats, and cannot be part of a"):
+    with pytest.raises(
+        TypeError, match=r"^hessian: with sparse=True it is called with floats, and cannot be part of a"
+    ):
         grad(lambda v: matrix([v, v]))(1.0)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import importlib.util
 import re
+import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 ROOT = Path(__file__).parent.parent
@@ -34,6 +36,17 @@ def test_greeks_example():
     assert greeks["spot"] == pytest.approx(0.599, abs=0.04)
     assert greeks["volatility"] == pytest.approx(38.7, abs=8)
     assert greeks["rate"] == pytest.approx(50.4, abs=3.5)
+
+
+@pytest.mark.parametrize("how", ["threads", "processes"])
+def test_paths_example(how):
+    """The same numbers whoever computes them; tests/test_batch.py does it through Dask and MPI."""
+    example = load("paths")
+    sys.modules[example.__name__] = example  # so that the function is found in a worker
+    alone = example.GREEKS.map(example.MARKET, example.simulated(500, 12), threads=1)
+    found = example.main(how, paths=500, steps=12, workers=2)
+    assert all(np.array_equal(a, b) for a, b in zip(alone, found, strict=True))
+    assert found[0].mean() == pytest.approx(10.2, abs=2.0) and found[1].shape == (500, 6)
 
 
 def test_every_example_is_listed_and_tested():

@@ -51,7 +51,12 @@ class Drawn:
         further = self.nodes(1 if one > other else 2, xs)
         steps = int(pygrad.clip(third, -1.5, 1.5)) if third == third else 2
         ways = [further[int(pick * len(further))] for pick in self.picks[3:6]]
-        return [nodes[-1], further[-1], *sorted(ways[:2], key=lambda v: v if v == v else 0.0), max(ways[2], one) * steps]
+        return [
+            nodes[-1],
+            further[-1],
+            *sorted(ways[:2], key=lambda v: v if v == v else 0.0),
+            max(ways[2], one) * steps,
+        ]
 
     def scalar(self, xs: list[Any]) -> Any:
         return pygrad.sum(self(xs))
