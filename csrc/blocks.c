@@ -27,11 +27,13 @@ struct pg_blocks {
 
 /* Few enough that the rows stay in a core's share of the outer caches, as far as that leaves enough lanes to pay for
  * the dispatch. Rows are mostly used again soon, or late but in order, so that the nearest cache need not hold all. */
-size_t pg_blocks_width(const pg_plan *plan) {
-    size_t rows = plan->slot_count - plan->constant_count;
+size_t pg_blocks_width(const pg_plan *plan, size_t lanes) {
     enum { CACHE = 1 << 20, LEAST = 32, MOST = 256 };
-    size_t lanes = CACHE / (sizeof(double) * (rows + 1)) / PG_VECTOR * PG_VECTOR;
-    return lanes < LEAST ? LEAST : lanes > MOST ? MOST : lanes;
+    size_t rows = plan->slot_count - plan->constant_count, needed = PG_VECTOR;
+    size_t width = CACHE / (sizeof(double) * (rows + 1)) / PG_VECTOR * PG_VECTOR;
+    width = width < LEAST ? LEAST : width > MOST ? MOST : width;
+    while (needed < lanes && needed < width) needed *= 2;
+    return needed < width ? needed : width; /* rows no longer than they are filled lie closer */
 }
 
 /* ---- from words to steps ---- */
@@ -135,7 +137,7 @@ static void place_all(placing *p) {
 
 static void *zeros(size_t count, size_t size) { return calloc(count ? count : 1, size); }
 
-pg_blocks *pg_blocks_new(const pg_plan *plan, const uint8_t *shared, const pg_loop *loops, int level) {
+pg_blocks *pg_blocks_new(const pg_plan *plan, size_t width, const uint8_t *shared, const pg_loop *loops, int level) {
     size_t instructions = plan->instruction_count, inputs = plan->input_count;
     pg_blocks *blocks = zeros(1, sizeof *blocks);
     placing p = {.blocks = blocks, .kernels = pg_kernels(level)};
@@ -157,7 +159,7 @@ pg_blocks *pg_blocks_new(const pg_plan *plan, const uint8_t *shared, const pg_lo
         if (inputs) memcpy(blocks->shared, shared, inputs);
         for (size_t i = 0; i < inputs; i++) numbers += shared[i] != 0;
         for (size_t i = 0; i < plan->slot_count; i++) p.row[i] = PG_NONE;
-        blocks->width = pg_blocks_width(plan);
+        blocks->width = width;
         blocks->first_row = (numbers + LINE) / LINE * LINE;
         failed |= blocks->first_row + (plan->slot_count + 1) * blocks->width > UINT32_MAX;
         if (!failed) place_all(&p);
@@ -203,6 +205,7 @@ static double fused_once(uint32_t op, const double *in) {
 
 static void begin(const pg_blocks *blocks, double *memory, const pg_lanes *inputs) {
     const pg_plan *plan = blocks->plan;
+    memory[0] = 0; /* the operand of those that have none */
     if (plan->constant_count) memcpy(memory, plan->constants, plan->constant_count * sizeof *memory);
     for (size_t i = 0; i < plan->input_count; i++)
         if (blocks->shared[i]) memcpy(memory + blocks->inputs[i], inputs[i].at, sizeof *memory);

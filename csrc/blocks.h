@@ -18,13 +18,16 @@ typedef struct {
     ptrdiff_t stride;
 } pg_lanes;
 
+/* Lanes in a block, of runs of about so many lanes; a multiple of PG_VECTOR. */
+size_t pg_blocks_width(const pg_plan *plan, size_t lanes);
+
 /* The plan with its places in memory; NULL where memory runs out. `shared[i]` says whether input i is; `loops`, by
  * opcode, are preferred to kernels, and NULL where there are none. The plan and the loops must outlive it. */
-pg_blocks *pg_blocks_new(const pg_plan *plan, const uint8_t *shared, const pg_loop *loops, int level);
+pg_blocks *pg_blocks_new(const pg_plan *plan, size_t width, const uint8_t *shared, const pg_loop *loops, int level);
 void pg_blocks_free(pg_blocks *blocks);
 
-size_t pg_blocks_width(const pg_plan *plan);     /* lanes in a block */
-size_t pg_blocks_bytes(const pg_blocks *blocks); /* of memory that one thread needs for a run; no alignment asked */
+/* Of memory that one thread needs for a run; no alignment is asked. */
+size_t pg_blocks_bytes(const pg_blocks *blocks);
 
 /* Runs the lanes from .. to - 1. `failed[lane]`, unless it is NULL, becomes the number of the first guard that did not
  * hold, or -1; the outputs of such a lane are of no use. Threads may share all but `memory`. */

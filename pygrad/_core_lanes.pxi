@@ -6,23 +6,23 @@ from cpython.buffer cimport PyObject_GetBuffer
 
 
 cdef class Blocks:
-    """The blocks of one plan for one choice of shared inputs and loops."""
+    """The blocks of one plan for one choice of width, shared inputs and loops."""
 
     cdef pg_blocks *raw
-    cdef bytes key
+    cdef tuple key
 
     def __dealloc__(self):
         pg_blocks_free(self.raw)
 
 
-cdef Blocks blocks_of(Program program, bytes shared, bint exact, int level):
+cdef Blocks blocks_of(Program program, size_t width, bytes shared, bint exact, int level):
     """Those of the last run if it was of the same kind; made anew otherwise."""
-    cdef bytes key = shared + bytes((exact, level))
+    cdef tuple key = (width, shared, exact, level)
     cdef Blocks blocks = program.blocks
     if blocks is None or blocks.key != key:
         blocks = Blocks.__new__(Blocks)
         blocks.key = key
-        blocks.raw = pg_blocks_new(program.plan, <const uint8_t *><char *>shared,
+        blocks.raw = pg_blocks_new(program.plan, width, <const uint8_t *><char *>shared,
                                    NULL if exact else pg_numpy_loops, level)
         if blocks.raw == NULL:
             raise MemoryError()
@@ -98,7 +98,7 @@ cdef class LaneRun:
 
     def piece(self, Py_ssize_t start, Py_ssize_t stop):
         """Runs these lanes, in memory of its own."""
-        cdef void *memory = calloc(1, pg_blocks_bytes(self.blocks.raw))
+        cdef void *memory = malloc(pg_blocks_bytes(self.blocks.raw))
         if memory == NULL:
             self.out_of_memory = True
             return
@@ -123,8 +123,8 @@ cdef tuple run_lanes(Program program, list inputs, Py_ssize_t lanes, out, int th
     failed = empty(lanes, int32)
     cdef int32_t[::1] numbers = failed
     run.failed = &numbers[0] if lanes else NULL
-    run.blocks = blocks_of(program, shared, exact, level)
-    width = pg_blocks_width(program.plan)
+    width = pg_blocks_width(program.plan, (lanes + threads - 1) // threads)
+    run.blocks = blocks_of(program, width, shared, exact, level)
     share = (lanes + width * threads - 1) // (width * threads) * width
     others = [Thread(target=run.piece, args=(start, min(start + share, lanes)))
               for start in range(share, lanes, share or 1)]

@@ -210,7 +210,7 @@ cdef class Program:
             "fused": self.plan.fused_count, "runs": self.plan.run_count, "slots": self.plan.slot_count,
             "bytes": self.plan.slot_count * sizeof(double) + self.plan.word_count * sizeof(uint32_t),
             "inputs": self.plan.input_count, "outputs": self.plan.output_count, "guards": self.plan.guard_count,
-            "block": pg_blocks_width(self.plan),
+            "block": pg_blocks_width(self.plan, <size_t>-1),
         }
 
     def to_c(self, str name not None, list inputs=None, list outputs=None):

@@ -100,7 +100,7 @@ static void test_blocks_of(int op, int level, unsigned shared_bits, size_t lanes
         for (size_t k = 0; k < lanes; k++)
             columns[i][k] = samples[shared[i] ? 2 : (k * (size_t)(1 + 2 * i) + k / COUNT) % COUNT];
     }
-    pg_blocks *blocks = pg_blocks_new(plan, shared, loops, level);
+    pg_blocks *blocks = pg_blocks_new(plan, pg_blocks_width(plan, lanes), shared, loops, level);
     void *memory = malloc(pg_blocks_bytes(blocks));
     pg_blocks_run(blocks, memory, inputs, outputs, failed, 0, lanes / 3);
     pg_blocks_run(blocks, memory, inputs, outputs, failed, lanes / 3, lanes);
