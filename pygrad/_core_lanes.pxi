@@ -40,6 +40,7 @@ cdef class LaneRun:
     cdef pg_lanes *inputs
     cdef pg_lanes *outputs
     cdef double *numbers
+    cdef object holds  # what `failed` points into: a thread may outlive the call, if that is interrupted
     cdef int32_t *failed
     cdef bint out_of_memory
 
@@ -122,7 +123,7 @@ cdef tuple run_lanes(Program program, list inputs, Py_ssize_t lanes, out, int th
     run.place_outputs(out, outputs, lanes)
     failed = empty(lanes, int32)
     cdef int32_t[::1] numbers = failed
-    run.failed = &numbers[0] if lanes else NULL
+    run.holds, run.failed = failed, &numbers[0] if lanes else NULL
     width = pg_blocks_width(program.plan, (lanes + threads - 1) // threads)
     run.blocks = blocks_of(program, width, shared, exact, level)
     share = (lanes + width * threads - 1) // (width * threads) * width
