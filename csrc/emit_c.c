@@ -1,12 +1,4 @@
-/* emit_c.c: text from a program. See emit_c.h.
- *
- * Note [Bits]. The emitted numbers are pygrad's to the last bit, whatever the compiler sees through: a compiler may
- * evaluate or replace a call of libm whose operands it knows (pow(x, -1) is 1 / x to gcc, log(3) is a number), and what
- * comes out is rounded otherwise than libm's own. So a row that calls what IEEE 754 does not define to the last bit takes
- * its operands through volatile. Additions, products and their like come out the same whoever does them.
- *
- * Note [Parts]. Compilers take time that grows faster than a function: gcc -O2 0.3 ms a statement at 200 to 1,000 of them,
- * 0.65 at 4,000. Beyond PART statements the code is cut into static functions; what one of them computes and a later one needs lies in an array `w`, whose places are given back. */
+/* emit_c.c: text from a program. See emit_c.h; Notes [Bits] and [Parts] say what the text has to mind. */
 #include "emit_c.h"
 
 #include <ctype.h>
@@ -15,6 +7,15 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+/* Note [Bits]. The emitted numbers are pygrad's to the last bit, whatever the compiler sees through. It may evaluate or
+ * replace a call of libm whose operands it knows (pow(x, -1) is 1 / x to gcc, log(3) a number), and what comes out is
+ * rounded otherwise than libm's own. So a row that calls what IEEE 754 does not define to the last bit takes its operands
+ * through volatile. Additions, products and their like come out the same whoever does them.
+ *
+ * Note [Parts]. Compilers take time that grows faster than a function does: gcc -O2 0.3 ms a statement at 200 to 1,000 of
+ * them, 0.65 at 4,000. Beyond PART statements the code is cut into static functions. What one of them computes and a
+ * later one needs lies in an array `w`, whose places are given back. */
 
 typedef struct {
     const char *name;
@@ -108,8 +109,8 @@ static void put_name(emitter *e, const char *name) {
 
 const char *pg_emit_name_wrong(const char *name) {
     static const char *const taken[] = {
-        "auto", "break", "case", "char", "const", "continue", "default", "do", "double", "else", "enum", "extern", "float",
-        "for", "goto", "if", "inline", "int", "long", "register", "restrict", "return", "short", "signed", "sizeof",
+        "auto", "break", "case", "char", "const", "continue", "default", "do", "double", "else", "enum", "extern",
+        "float", "for", "goto", "if", "inline", "int", "long", "register", "restrict", "return", "short", "signed", "sizeof",
         "static", "struct", "switch", "typedef", "union", "unsigned", "void", "volatile", "while", "main", "size_t",
         "NULL", "NAN", "INFINITY", "HUGE_VAL"};
     if (!isalpha((unsigned char)name[0])) return "does not begin with a letter";
@@ -159,7 +160,8 @@ static void put_row(emitter *e, int op, int rounded) {
         return;
     }
     put(e, "static double pg_row_%s(%s) {\n", pg_ops[op].name, given[last]);
-    put(e, "    const volatile double %s;\n    const double %s;\n    return %s;\n}\n", taken[last], read[last], formulas[op]);
+    put(e, "    const volatile double %s;\n    const double %s;\n", taken[last], read[last]);
+    put(e, "    return %s;\n}\n", formulas[op]);
 }
 
 static void put_definitions(emitter *e) {
@@ -178,7 +180,7 @@ static void put_definitions(emitter *e) {
         if (used[i] && *items[i].lines) put(e, "\n");
     }
     if (volatiles)
-        put(e, "/* Operands go through volatile where a compiler that knows them might round a call otherwise than libm. */\n");
+        put(e, "/* Operands go through volatile where a compiler that knew them might round otherwise than libm. */\n");
     for (int op = 1; op < PG_OP_TABLE_END; op++)
         if (used_ops[op]) put_row(e, op, rounded[op]);
     put(e, "\n");
@@ -207,11 +209,18 @@ static void put_instruction(emitter *e, pg_index value, size_t part) {
     if (e->place[value] != PG_NONE) put(e, "    w[%u] = v%u;\n", e->place[value], value);
 }
 
+/* As pg_guard_holds: a nan is found by a nan. */
 static void put_guard(emitter *e, size_t i, size_t part) {
     const pg_guard *guard = &e->program->guards[i];
     put(e, "    if (!(");
-    if (pg_is_constant(e->program, guard->value)) put(e, "%d", pg_constant_of(e->program, guard->value) == guard->expected);
-    else put_value(e, guard->value, part), put(e, " == "), put_number(e, guard->expected);
+    if (pg_is_constant(e->program, guard->value)) {
+        put(e, "%d", pg_guard_holds(pg_constant_of(e->program, guard->value), guard->expected));
+    } else {
+        put_value(e, guard->value, part);
+        put(e, guard->expected != guard->expected ? " != " : " == ");
+        if (guard->expected != guard->expected) put_value(e, guard->value, part);
+        else put_number(e, guard->expected);
+    }
     put(e, ")) return %zu;\n", i);
 }
 
@@ -235,7 +244,7 @@ static void note_use(const emitter *e, pg_index *last, pg_index value, pg_index 
     if (value >= e->program->input_count && is_row(e->program, value) && part > last[value]) last[value] = part;
 }
 
-/* Gives places to the values that a later part needs: 0, or -1. A place is free again after the last part that uses it. */
+/* Gives places to the values that a later part needs: 0, or -1. A place is free after the last part that uses it. */
 static int place(emitter *e) {
     const pg_program *program = e->program;
     size_t count = program->count + 1;
@@ -265,8 +274,6 @@ static int place(emitter *e) {
     return 0;
 }
 
-static const char UNUSED_INPUTS[] = "    (void)inputs;\n";
-
 static void put_parts(emitter *e) {
     const pg_program *program = e->program;
     size_t open = SIZE_MAX;
@@ -275,7 +282,8 @@ static void put_parts(emitter *e) {
         if (e->part[i] != open) {
             if (open != SIZE_MAX) put(e, "}\n\n");
             open = e->part[i];
-            put(e, "static void pg_part_%zu(const double *restrict inputs, double *restrict w) {\n%s", open, UNUSED_INPUTS);
+            put(e, "static void pg_part_%zu(const double *restrict inputs, double *restrict w) {\n", open);
+            put(e, "    (void)inputs;\n");
         }
         put_instruction(e, (pg_index)i, open);
     }
@@ -283,7 +291,8 @@ static void put_parts(emitter *e) {
 }
 
 /* The guards or the outputs, PART in a function: how many functions. */
-static size_t put_pieces(emitter *e, const char *head, size_t count, void (*put_one)(emitter *, size_t, size_t), const char *end) {
+static size_t put_pieces(emitter *e, const char *head, size_t count, void (*put_one)(emitter *, size_t, size_t),
+                         const char *end) {
     size_t pieces = 0;
     for (size_t i = 0; i < count; i++) {
         if (i % PART == 0) put(e, head, pieces++);
@@ -302,7 +311,8 @@ static void put_table(emitter *e, const char *head, const char *prefix, size_t c
 }
 
 static void put_cut_program(emitter *e) {
-    const char *guard = "static int pg_guards_%zu(const double *inputs, const double *w) {\n    (void)inputs; (void)w;\n";
+    const char *guard = "static int pg_guards_%zu(const double *inputs, const double *w) {\n"
+                        "    (void)inputs; (void)w;\n";
     const char *output = "static void pg_outputs_%zu(const double *inputs, const double *w, double *outputs) {\n"
                          "    (void)inputs; (void)w;\n";
     put_parts(e);
@@ -310,24 +320,25 @@ static void put_cut_program(emitter *e) {
     size_t outputs = put_pieces(e, output, e->program->output_count, put_output, "");
     put_table(e, "static void (*const pg_parts[])(const double *, double *) = {", "pg_part", e->parts);
     put_table(e, "static int (*const pg_guards[])(const double *, const double *) = {", "pg_guards", guards);
-    put_table(e, "static void (*const pg_outputs[])(const double *, const double *, double *) = {", "pg_outputs", outputs);
-    put(e, "int %s_with(const double *inputs, double *outputs, double *w) {\n    (void)inputs; (void)outputs; (void)w;\n",
-        e->name);
-    if (e->parts) put(e, "    for (size_t i = 0; i < sizeof pg_parts / sizeof *pg_parts; i++) pg_parts[i](inputs, w);\n");
+    put_table(e, "static void (*const pg_outputs[])(const double *, const double *, double *) = {", "pg_outputs",
+              outputs);
+    put(e, "int %s_with(const double *inputs, double *outputs, double *w) {\n", e->name);
+    put(e, "    (void)inputs; (void)outputs; (void)w;\n");
+    if (e->parts) put(e, "    for (size_t i = 0; i < %zu; i++) pg_parts[i](inputs, w);\n", e->parts);
     if (guards)
-        put(e, "    for (size_t i = 0; i < sizeof pg_guards / sizeof *pg_guards; i++) {\n"
+        put(e, "    for (size_t i = 0; i < %zu; i++) {\n"
                "        int failed = pg_guards[i](inputs, w);\n"
-               "        if (failed >= 0) return failed;\n    }\n");
-    if (outputs)
-        put(e, "    for (size_t i = 0; i < sizeof pg_outputs / sizeof *pg_outputs; i++) pg_outputs[i](inputs, w, outputs);\n");
+               "        if (failed >= 0) return failed;\n    }\n", guards);
+    if (outputs) put(e, "    for (size_t i = 0; i < %zu; i++) pg_outputs[i](inputs, w, outputs);\n", outputs);
     put(e, "    return -1;\n}\n\n");
-    put(e, "int %s(const double *inputs, double *outputs) {\n    double w[%zu];\n    return %s_with(inputs, outputs, w);\n}\n",
-        e->name, e->places, e->name);
+    put(e, "int %s(const double *inputs, double *outputs) {\n    double w[%zu];\n", e->name, e->places);
+    put(e, "    return %s_with(inputs, outputs, w);\n}\n", e->name);
 }
 
 static void put_whole_program(emitter *e) {
     const pg_program *program = e->program;
-    put(e, "int %s(const double *inputs, double *outputs) {\n%s    (void)outputs;\n", e->name, UNUSED_INPUTS);
+    put(e, "int %s(const double *inputs, double *outputs) {\n", e->name);
+    put(e, "    (void)inputs;\n    (void)outputs;\n");
     for (size_t i = program->input_count; i < program->count; i++)
         if (is_row(program, i)) put_instruction(e, (pg_index)i, 0);
     for (size_t i = 0; i < program->guard_count; i++) put_guard(e, i, 0);
@@ -350,19 +361,20 @@ static void put_head(emitter *e, size_t rows, const char *const *inputs, const c
     put(e, "/* int %s(const double *inputs, double *outputs): %zu operations, emitted by pygrad.\n *\n", e->name, rows);
     put_names(e, "inputs", program->input_count, inputs);
     put_names(e, "outputs", program->output_count, outputs);
-    put(e, " *\n * Returns -1; or the number of the first guard that did not hold, of %zu, and leaves the outputs alone: the\n"
-           " * program was captured for inputs that take other branches. Inputs and outputs do not overlap.\n",
+    put(e, " *\n * Returns -1; or the number of the first guard that did not hold, of %zu, and leaves the outputs\n"
+           " * alone: the program was captured for inputs that take other branches. Inputs and outputs must not overlap.\n",
         program->guard_count);
     if (e->cut)
         put(e, " * Needs %zu bytes of stack; %s_with takes them from the caller instead: w has %zu numbers.\n",
             sizeof(double) * e->places, e->name, e->places);
-    put(e, " * %s_counts: how many inputs, outputs, guards, and numbers in w (0: there is no %s_with).\n", e->name, e->name);
+    put(e, " * %s_counts: how many inputs, outputs, guards, and numbers in w (0: there is no %s_with).\n", e->name,
+        e->name);
     put(e, " * C99, and libm. To the last bit with -ffp-contract=off, and without -ffast-math and its parts. */\n"
            "#include <math.h>\n#include <stddef.h>\n\n");
     put(e, "extern const size_t %s_counts[4];\nint %s(const double *inputs, double *outputs);\n", e->name, e->name);
     if (e->cut) put(e, "int %s_with(const double *inputs, double *outputs, double *w);\n", e->name);
-    put(e, "\nconst size_t %s_counts[4] = {%zu, %zu, %zu, %zu};\n\n", e->name, program->input_count, program->output_count,
-        program->guard_count, e->places);
+    put(e, "\nconst size_t %s_counts[4] = {%zu, %zu, %zu, %zu};\n\n", e->name, program->input_count,
+        program->output_count, program->guard_count, e->places);
 }
 
 char *pg_emit_c(const pg_program *program, const char *name, const char *const *inputs, const char *const *outputs) {

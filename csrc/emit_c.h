@@ -10,8 +10,7 @@
 const char *pg_emit_name_wrong(const char *name);
 
 /* The source of `int name(const double *inputs, double *outputs)`, to be freed; NULL where memory runs out. The program
- * is in rows alone, as pg_optimise gives it. `inputs` and `outputs` are names for the comments, as many as there are, or
- * NULL. */
+ * is in rows alone, as pg_optimise gives it. `inputs` and `outputs` are names for the comments, one each, or NULL. */
 char *pg_emit_c(const pg_program *program, const char *name, const char *const *inputs, const char *const *outputs);
 
 #endif

@@ -170,8 +170,8 @@ static int read_names(reader *r) {
     return 0;
 }
 
-/* Operand lists follow one after the other, as pg_program_many makes them: what is checked, differentiated and optimised
- * is then never longer than what was read. */
+/* Operand lists follow one after the other, as pg_program_many makes them: what is checked, differentiated and
+ * optimised is then never longer than what was read. */
 static int read_code(const reader *r, pg_program *program, const unsigned char *at) {
     size_t operands = 0;
     for (size_t i = 0; i < r->counts[INSTRUCTIONS]; i++, at += 16) {
@@ -191,8 +191,8 @@ static int has_room(pg_program *program, const size_t *counts) {
 #define ROOM(array, singular, which)                                                             \
     (program->array = calloc(counts[which] ? counts[which] : 1, sizeof *program->array),         \
      program->singular##_room = counts[which], program->array != NULL)
-    int room = ROOM(code, code, INSTRUCTIONS) & ROOM(constants, constant, CONSTANTS) & ROOM(operands, operand, OPERANDS) &
-               ROOM(outputs, output, OUTPUTS) & ROOM(guards, guard, GUARDS);
+    int room = ROOM(code, code, INSTRUCTIONS) & ROOM(constants, constant, CONSTANTS) &
+               ROOM(operands, operand, OPERANDS) & ROOM(outputs, output, OUTPUTS) & ROOM(guards, guard, GUARDS);
 #undef ROOM
     program->input_count = counts[INPUTS];
     program->count = counts[INSTRUCTIONS];

@@ -1,6 +1,6 @@
 """C source compiled and loaded: `build` makes a Python function of what `Program.to_c` gives.
 
-Owns the search for a compiler, its flags and the cache of libraries; knows no ops. The source itself is csrc/emit_c.c's.
+Owns the search for a compiler, its flags and the cache of libraries; knows no ops. The source is csrc/emit_c.c's.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ FLAGS = ["-std=c99", "-O3", "-ffp-contract=off", "-fno-math-errno", "-shared", "
 
 
 def compiler() -> list[str]:
-    """The command of the C compiler: $CC, the one that built Python, cc, gcc or clang; CompilerError if none is here."""
+    """The command of the C compiler: $CC, what built Python, cc, gcc or clang; CompilerError if there is none."""
     wanted = [os.environ.get("CC") or "", sysconfig.get_config_var("CC") or "", "cc", "gcc", "clang"]
     commands = [shlex.split(text) for text in wanted if text.strip()]
     for command in commands:
@@ -40,7 +40,7 @@ def compiler() -> list[str]:
 
 
 def cache_directory() -> Path:
-    """Where libraries are kept: $PYGRAD_CACHE, else `pygrad` in the user's cache directory. It may be deleted any time."""
+    """Where libraries are kept: $PYGRAD_CACHE, or `pygrad` in the user's cache directory. It may be deleted."""
     chosen = os.environ.get("PYGRAD_CACHE")
     if chosen:
         return Path(chosen)
@@ -48,18 +48,11 @@ def cache_directory() -> Path:
 
 
 def build(source: str, name: str) -> Callable[[list[float]], list[float] | int]:
-    """The function `name` of emitted source, compiled and loaded: run(inputs) gives what Program.run gives.
+    """The function `name` of emitted source, compiled and loaded: run(inputs) gives what Program.run does.
 
     The outputs as a list, or the number of the first guard that did not hold. It runs without the GIL, in any number of
-    threads. A library is kept by what made it: source, flags, compiler. Raises CompilerError where there is no compiler,
-    or where it fails.
-
-    >>> from pygrad import Value, _core
-    >>> x = Value(2.0)
-    >>> program = _core.program_of([x], [x.exp() * 3.0])
-    >>> run = build(program.to_c("f"), "f")  # doctest: +SKIP
-    >>> run([0.0])  # doctest: +SKIP
-    [3.0]
+    threads. A library is kept by what made it: source, flags, compiler. CompilerError where there is no compiler, or
+    where it fails.
     """
     function, inputs, outputs, work = _function(source, name)
 
@@ -122,7 +115,7 @@ def _version(compiler: str) -> str:
 
 
 def _compile(source: str, command: list[str], library: Path) -> None:
-    """Into a directory beside the library, and from there into its place at once: another process sees all or nothing."""
+    """Made beside the library, and then put into its place at once: another process sees all or nothing."""
     with tempfile.TemporaryDirectory(prefix="build-", dir=library.parent) as temporary:
         code, made = Path(temporary) / "program.c", Path(temporary) / "program.so"
         code.write_text(source, encoding="utf-8")

@@ -221,6 +221,16 @@ def test_a_guard_on_a_constant():
     assert cc.build(broken.to_c("broken"), "broken")([1.0]) == outcome(broken, [1.0]) == 1
 
 
+def test_a_guard_that_expects_a_nan():
+    """It holds where a nan is found, as pg_guard_holds has it: on inputs, rows and constants."""
+    x, nan = Value(1.0), float("nan")
+    always = pygrad.where(pygrad.less(x, 0.0), nan, nan)
+    program = program_over([x], [2.5], [(x, nan), (x * 2.0, nan), (always, nan)])
+    run = cc.build(program.to_c("expects"), "expects")
+    assert run([1.0]) == outcome(program, [1.0]) == 0
+    assert run([nan]) == outcome(program, [nan]) == [2.5]
+
+
 # ---- form
 
 

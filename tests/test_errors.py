@@ -14,6 +14,7 @@ import pygrad
 from pygrad import (
     AnomalyError,
     CaptureError,
+    CompilerError,
     GradcheckError,
     GraphError,
     Value,
@@ -43,6 +44,7 @@ def test_each_error_is_the_builtin_that_a_user_would_expect():
         (GraphError, RuntimeError),
         (AnomalyError, ArithmeticError),
         (CaptureError, TypeError),
+        (CompilerError, RuntimeError),
         (GradcheckError, AssertionError),
     ):
         assert issubclass(error, builtin)
