@@ -1,4 +1,4 @@
-"""Programs as bytes: round trips; and that bytes which were changed, cut short or made up are a ValueError, never a program.
+"""Programs as bytes: round trips; bytes that were changed, cut short or made up are a ValueError, never a program.
 
 PYGRAD_GRAPHS sets how many graphs are drawn (default 4,000, of which a tenth). tests/c does the same to the plain C.
 """
