@@ -6,6 +6,7 @@ outside of what is timed. Each gets the layout of its inputs that suits it. `loa
 
 from __future__ import annotations
 
+import ctypes
 import functools
 from collections.abc import Callable
 from types import SimpleNamespace
@@ -115,19 +116,21 @@ class SimdC(Mapper):
     """bench/c/<batch>_lanes.c, gcc -O3 -march=native -ffast-math, sixteen lanes side by side: see lanes.h."""
 
     name = "c-simd"
+    width = 16
 
     def __init__(self) -> None:
         c_library.compiler()
 
     def ready(self, batch: Batch) -> Run:
-        function = c_library.function(f"{batch.name}_lanes", "-ffast-math", "-fopenmp-simd")
+        flags = "-ffast-math", "-fopenmp-simd", f"-DWIDTH={self.width}"
+        function = c_library.function(f"{batch.name}_lanes", *flags)
         assert batch.loop
-        from ctypes import c_size_t
-
         lanes, steps = batch.lanes, batch.loop.steps
-        values, gradients, work = np.zeros(lanes), np.zeros((lanes, len(batch.leaves))), np.zeros(6 * 16 * steps)
-        arrays = batch.data, batch.leaves, values, gradients, work
-        arguments = c_size_t(steps), c_size_t(lanes), *map(c_library.pointer, arrays)
+        padded = np.pad(batch.data, ((0, 0), (0, -lanes % self.width)), mode="edge")
+        noise = np.ascontiguousarray(padded.reshape(len(padded), -1, self.width).transpose(1, 0, 2))
+        values, gradients = np.zeros(lanes), np.zeros((lanes, len(batch.leaves)))
+        arrays = noise, batch.leaves, values, gradients, np.zeros(4 * steps * self.width)
+        arguments = ctypes.c_size_t(steps), ctypes.c_size_t(lanes), *map(c_library.pointer, arrays)
 
         def call() -> Any:
             function(*arguments)

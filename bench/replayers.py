@@ -90,7 +90,7 @@ def jax_ops(jax: Any) -> SimpleNamespace:
 
 
 class JaxJit(Contestant):
-    """jax.jit of value_and_grad of the program as it is, unrolled: Rosenbrock's alone, others take minutes to compile."""
+    """jax.jit of value_and_grad of the program as it is, unrolled: Rosenbrock alone, others take minutes to compile."""
 
     name = "jax-jit"
     package = "jax"

@@ -1,7 +1,7 @@
 /* An Asian call over many paths (rolled.asian), and its adjoint by hand: see lanes.h.
  *
  * All that the way back needs is the spot of each step: what comes after a step goes through it as a sum. By the
- * volatility the exponent's derivative is dw - vol * dt. work: 2 * steps * WIDTH numbers. */
+ * volatility the exponent's derivative is dw - vol * dt. work: steps * WIDTH numbers. */
 #include "lanes.h"
 
 void asian_lanes(size_t steps, size_t count, const double *noise, const double *x, double *values, double *gradients,
@@ -9,18 +9,17 @@ void asian_lanes(size_t steps, size_t count, const double *noise, const double *
 {
     const double rate = x[1], vol = x[2], strike = 100.0;
     const double dt = 1.0 / (double)steps, drift = (rate - 0.5 * vol * vol) * dt, discount = exp(-rate);
-    lanes *spots = (lanes *)work, *dws = spots + steps;
+    lanes *spots = (lanes *)work;
     for (size_t first = 0; first < count; first += WIDTH) {
+        const lanes *dws = (const lanes *)(noise + steps * first);
         lanes spot, total = {0};
         EACH spot[j] = x[0];
-        for (size_t i = 0; i < steps; i++) {
-            load(dws[i], noise + i * count, first, count);
+        for (size_t i = 0; i < steps; i++)
             EACH {
                 spot[j] *= exp(drift + vol * dws[i][j]);
                 spots[i][j] = spot[j];
                 total[j] += spot[j];
             }
-        }
 
         lanes seed, payoff, later = {0}, d_rate = {0}, d_vol = {0};
         EACH {
