@@ -87,13 +87,14 @@ def _capture(rows: Rows, size: str) -> list[str]:
 
 
 def _one_lane(rows: Rows, size: str) -> list[str]:
-    cells = [["One lane, lists in and out", "instructions", "call", "ns an instruction", "less an empty call"]]
-    frames = {info["row"]: nanoseconds for info, nanoseconds in rows if info["what"] == "frame"}
-    for info, nanoseconds in sorted(rows, key=lambda row: row[0]["row"].rsplit(" ", 1)[0]):
-        if info["what"] == "run":
-            count, frame = info["instructions"], frames[info["row"]]
-            per = f"{nanoseconds / count:.2f}", f"{(nanoseconds - frame) / count:.2f}"
-            cells.append([info["row"].rsplit(" ", 1)[0], f"{count:,}", seconds(nanoseconds), *per])
+    head = ["lists", "arrays", "ns an instruction: lists", "arrays", "arrays, less an empty call"]
+    cells = [["One lane", "instructions", *head]]
+    times = {(info["row"], info["what"]): nanoseconds for info, nanoseconds in rows}
+    counts = {info["row"]: info["instructions"] for info, _ in rows}
+    for row in sorted(counts, key=lambda row: row.rsplit(" ", 1)[0]):
+        count, lists, arrays, empty = counts[row], *(times[row, what] for what in ("lists", "arrays", "empty"))
+        each = [f"{nanoseconds / count:.2f}" for nanoseconds in (lists, arrays, arrays - empty)]
+        cells.append([row.rsplit(" ", 1)[0], f"{count:,}", seconds(lists), seconds(arrays), *each])
     return aligned(cells)
 
 

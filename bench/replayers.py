@@ -50,6 +50,20 @@ class HandC(Contestant):
         return call
 
 
+class PygradCompiledArray(PygradCompiled):
+    """pygrad-compiled with an array in and an array of gradients out, as scipy.optimize wants it."""
+
+    name = "pygrad-compiled-array"
+
+    def ready(self, workload: Workload) -> Run:
+        import pygrad
+
+        ops, numbers = self.ops, np.array(workload.numbers)
+        compiled = pygrad.compile(lambda leaves: workload.program(leaves, ops), as_values=True)
+        function = self.transform(compiled)
+        return lambda: function(numbers)
+
+
 class CasadiC(Casadi):
     """CasADi's own C of the function, gcc -O3 -march=native, called through its buffers."""
 
@@ -141,7 +155,8 @@ def jax_scanned(jax: Any, loop: rolled.Rolled, ops: Any, leaves: list[Any], data
 
 
 REPLAYERS: dict[str, type[Contestant]] = {
-    kind.name: kind for kind in (Pygrad, PygradCompiled, HandC, CasadiReplay, CasadiC, JaxJit, JaxScan)
+    kind.name: kind
+    for kind in (Pygrad, PygradCompiled, PygradCompiledArray, HandC, CasadiReplay, CasadiC, JaxJit, JaxScan)
 }  # pygrad's graph, run anew each time, is there to be compared with
 
 

@@ -32,16 +32,16 @@ def skip_unless_asked(table, length, size):
 
 
 def rosenbrock(length):
-    """Value and gradient: 15 instructions a term."""
-    workload = rosenbrock_of(max(2, round(length / 15)))
-    return pygrad.value_and_grad(pygrad.compile(lambda x: workload.program(x, OPS))), workload.numbers
+    """Value and gradient: 16 instructions a term."""
+    workload = rosenbrock_of(max(2, round(length / 16)))
+    return lambda x: workload.program(x, OPS), workload.numbers, pygrad.value_and_grad
 
 
 def training(length):
     """Value and gradient of the two-moons step, of a smaller net where the whole is too long."""
     hidden, count = {100: (1, 1), 1_000: (4, 2), 10_000: (16, 4), 100_000: (16, 49)}[length]
     workload = moons("full", hidden, count)
-    return pygrad.value_and_grad(pygrad.compile(lambda x: workload.program(x, OPS))), workload.numbers
+    return lambda x: workload.program(x, OPS), workload.numbers, pygrad.value_and_grad
 
 
 def serial(length):
@@ -54,14 +54,14 @@ def serial(length):
             y = y * c + d if i % 2 else d + c * y
         return y
 
-    return pygrad.compile(program), [0.7, 0.9, 0.1, -0.8, 0.2]
+    return program, [0.7, 0.9, 0.1, -0.8, 0.2], lambda function: function
 
 
-def frame(function, numbers):
-    """A program without instructions that takes and gives numbers as `function` does: what its call costs alone."""
-    if isinstance(function(numbers), float):
-        return pygrad.compile(lambda x: x[0])
-    return pygrad.compile(lambda x: (x[0], list(x)))
+def empty(numbers, transform):
+    """A program without instructions that takes and gives as many numbers: what a call costs alone."""
+    if transform is pygrad.value_and_grad:
+        return lambda x: (x[0], np.array(x)), numbers, lambda function: function
+    return lambda x: x[0], numbers, transform
 
 
 PROGRAMS = {"Rosenbrock": rosenbrock, "two-moons step": training, "serial chain": serial}
@@ -74,7 +74,8 @@ def test_capture(benchmark, size, length):
     made = []
 
     def run():
-        function, numbers = rosenbrock(length)
+        program, numbers, transform = rosenbrock(length)
+        function = transform(pygrad.compile(program))
         function(numbers)
         made.append(function)
 
@@ -85,21 +86,28 @@ def test_capture(benchmark, size, length):
 
 
 @lengths("one lane")
-@pytest.mark.parametrize("what", ("run", "frame"))
+@pytest.mark.parametrize("what", ("lists", "arrays", "empty"))
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_one_lane(replay, benchmark, name, what, size, length):
+def test_one_lane(replay, name, what, size, length):
+    """With lists of numbers in and out, with arrays, and with arrays and nothing to do."""
     skip_unless_asked("one lane", length, size)
-    function, numbers = PROGRAMS[name](length)
-    expected = function.eager(numbers)
-    count = function.capture(numbers).stats()["instructions"]
-    if what == "frame":
-        function, expected = frame(function, numbers), None
+    program, numbers, transform = PROGRAMS[name](length)
+    count = transform(pygrad.compile(program)).capture(numbers).stats()["instructions"]
+    expected = transform(program)(numbers)  # eager: the serial chain, which has no transform, on floats
+    if what == "empty":
+        program, numbers, transform = empty(numbers, transform)
+    x = numbers if what == "lists" else np.array(numbers)
+    function = transform(pygrad.compile(program, as_values=what != "lists"))
 
     def check(found):
-        assert expected is None or found == expected
+        if isinstance(found, tuple):
+            found, same = np.hstack(found), np.hstack(expected)
+        else:
+            same = expected
+        assert what == "empty" or np.array_equal(found, same)
 
     info = {"instructions": count, "what": what, "length": length}
-    replay("one lane", f"{name} {length}", "pygrad-compiled", lambda: lambda: function(numbers), check, **info)
+    replay("one lane", f"{name} {length}", "pygrad-compiled", lambda: lambda: function(x), check, **info)
 
 
 @pytest.mark.parametrize("threads", (1, 2))
