@@ -26,6 +26,9 @@ cdef class Program:
     cdef pg_optimise_report report
     cdef object blocks  # of the last run over lanes
 
+    def __init__(self):
+        raise TypeError("Program: is made by pygrad.compile")
+
     def __dealloc__(self):
         pg_program_free(self.raw)
         pg_program_free(self.small)

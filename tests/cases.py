@@ -1,8 +1,8 @@
 """Cases: faults that users of other libraries ran into, under ids such as EDGE-01, which tests carry in their names.
 
 Owns what test_cases_*.py share, leaves and their gradients; and, at the end, the list of the cases that no test reads,
-or not in full, with the reasons. Next: test_cases_edge.py, test_cases_stability.py, test_cases_graph.py and
-test_cases_protocols.py, which own the numbers, worked out independently of this library.
+or not in full, with the reasons. Next: test_cases_edge.py, test_cases_stability.py, test_cases_graph.py,
+test_cases_protocols.py and test_cases_programs.py, which own the numbers, worked out independently of this library.
 """
 
 import numpy as np
@@ -43,4 +43,5 @@ def chain(length):
 #   PROTO-01 "never dtype=object" for an ndarray on the left: an array of Values until there are Tensors.
 #   DTYPE-01 Tensor of ints: needs Tensors.
 #   BCAST, INDEX (but INDEX-04), LINALG, ALIAS-03 and -04: arrays.
-#   TRACE: compile is not there yet.
+#   TRACE-06, dtype of the result, Tensors whose strides matter: a compiled function gets Values, float64 throughout.
+#   TRACE-10 on a Tensor's data: read on the data of a Value.

@@ -9,7 +9,7 @@ import pytest
 from compiled import counted, on_values, same
 
 import pygrad
-from pygrad import Value, _core, grad, hessian, math, no_grad, value_and_grad
+from pygrad import Value, _core, grad, hessian, no_grad, value_and_grad
 
 
 def f(x, y):

