@@ -72,7 +72,7 @@ def build(source: str, name: str) -> Callable[[list[float]], list[float] | int]:
 
 
 def _function(source: str, name: str) -> tuple[Any, int, int, int]:
-    """The function of a library, and its counts: inputs, outputs, and doubles to work in, which it takes if there are any."""
+    """The function of a library, and its counts: inputs, outputs, and doubles to work in, which it takes if any."""
     library = _loaded(source, [*compiler(), *FLAGS])
     inputs, outputs, _, work = (ctypes.c_size_t * 4).in_dll(library, f"{name}_counts")
     function = getattr(library, f"{name}_with" if work else name)
