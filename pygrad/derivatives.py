@@ -43,7 +43,7 @@ class Derivative:
             raise TypeError(f"{self.label}: sparse=True gives a matrix alone; leave has_aux=True out")
         self.name = name
         self.base = base
-        self.vectors = base.vectors + (name == "hvp")
+        self.vectors: int = base.vectors + (name == "hvp")
         self.argnums = argnums
         self.has_aux = has_aux
         self.as_values = as_values or base.as_values

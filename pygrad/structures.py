@@ -95,7 +95,7 @@ def map_structure(
     try:
         return mapped(x)
     finally:
-        del mapped  # which refers to itself, and would keep what `function` holds until the collector comes
+        mapped = None  # type: ignore  # it refers to itself, and would keep what `function` holds for the collector
 
 
 def _map_dict(mapped: Callable[[Any], Any], x: dict[Any, Any]) -> dict[Any, Any]:

@@ -25,7 +25,7 @@ def numbers_of(result):
 
 
 def same(a, b, exactly=True):
-    """Whether two results are the same to the last bit (or ==, or both nan), types of containers and numbers included."""
+    """Whether two results are the same to the last bit (or ==), with nan equal to nan; types are compared too."""
     if type(a) is not type(b):
         return False
     if isinstance(a, float):

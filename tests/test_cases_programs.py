@@ -59,7 +59,7 @@ def test_trace_04_what_is_closed_over_and_changed():
     assert [f(3.0) for f in (plain, mutated, attribute)] == [6.0] * 3  # documented as frozen
     assert (parameter(3.0), grad(parameter)(3.0)) == (15.0, 5.0)  # updated in place, as an optimizer does
     assert [f(3.0) for f in [pygrad.compile(lambda x, i=i: x * i) for i in (1.0, 2.0)]] == [3.0, 6.0]
-    late = [pygrad.compile(lambda x: x * i) for i in (1.0, 2.0)]
+    late = [pygrad.compile(lambda x: x * i) for i in (1.0, 2.0)]  # noqa: B023
     assert [f(3.0) for f in late] == [6.0, 6.0]  # as Python binds it
 
 

@@ -169,8 +169,7 @@ def test_guards_answered_by_nan():
 
 
 def test_the_limit_of_variants():
-    f, runs = counted(lambda x: x * int(x))
-    fast = pygrad.compile(f, variants=3)
+    fast = pygrad.compile(lambda x: x * int(x), variants=3)
     slope = pygrad.grad(fast)
     assert [slope(x) for x in (1.5, 2.5, 3.5)] == [1.0, 2.0, 3.0]
     text = (

@@ -83,7 +83,7 @@ def test_where_the_first_call_is_does_not_matter(first):
     else:
         assert pygrad.compile(lambda v: fast(v) * fast(3.0))(1.0) == 9.0
     assert (fast(3.0), grad(fast)(3.0), hessian(fast)(3.0)) == (9.0, 6.0, 2.0)
-    assert not fast.program.gradient([0], 0).run([5.0])[1] == 0.0
+    assert fast.program.gradient([0], 0).run([5.0])[1] == 10.0
 
 
 # ---- within captures
@@ -103,7 +103,7 @@ def test_compiled_functions_in_compiled_functions():
 
 
 def test_arrays_within_captures():
-    lengths = pygrad.compile(lambda xs: sum((x * x for x in xs + [xs[0]]), 0.0), as_values=True)
+    lengths = pygrad.compile(lambda xs: sum((x * x for x in xs + xs[:1]), 0.0), as_values=True)
     outer = pygrad.compile(lambda x: lengths(np.array([1.0, 2.0])) * x + lengths([x, x]))
     assert outer(3.0) == 6.0 * 3.0 + 27.0
     assert grad(outer)(3.0) == 6.0 + 18.0

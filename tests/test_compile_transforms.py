@@ -1,6 +1,7 @@
 """Transforms of compiled functions: what those of the function give, from its program, without running it again."""
 
 import dataclasses
+import itertools
 
 import numpy as np
 import pytest
@@ -20,7 +21,7 @@ class Market:
 
 
 def rosenbrock(x):
-    return sum((100 * (q - p**2) ** 2 + (1 - p) ** 2 for p, q in zip(x, x[1:], strict=False)), 0.0)
+    return sum((100 * (q - p**2) ** 2 + (1 - p) ** 2 for p, q in itertools.pairwise(x)), 0.0)
 
 
 def mixed(p, q):

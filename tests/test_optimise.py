@@ -44,7 +44,7 @@ IDENTITIES = {
     "x / 1": (lambda x, y: x / 1.0, []),
     "x / -1": (lambda x, y: x / -1.0, [("neg", "v0")]),
     "1 / x": (lambda x, y: 1.0 / x, [("reciprocal", "v0")]),
-    "--x": (lambda x, y: -(-x), []),
+    "--x": (lambda x, y: -(-x), []),  # noqa: B002
     "+x": (lambda x, y: +x, []),
     "x + -y": (lambda x, y: x + -y, [("sub", "v0", "v1")]),
     "-x + y": (lambda x, y: -x + y, [("sub", "v1", "v0")]),
@@ -164,7 +164,7 @@ def test_guards_stay_in_their_order():
     """Also where two ask the same, and where what they ask is folded into one: variants.py counts them."""
 
     def f(x):
-        count = sum([bool(x > 0), bool(x > 0), bool(x * 1.0 > 0), bool(x > 0)])
+        count = sum([bool(x > 0), bool(x > 0), bool(x * 1.0 > 0), bool(x < 9)])
         return [x * count]
 
     program = captured(f, 1)

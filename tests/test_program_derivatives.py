@@ -100,7 +100,7 @@ def compare(seed: int) -> int:
 
 
 def second_order(found: Any, expected: Any, where: Any) -> None:
-    """Equal, but where docs/limits.md says: nan from a branch that was not taken, whose own derivative is not finite."""
+    """Equal, but where docs/limits.md says: nan from a branch that was not taken, with derivatives not finite."""
     for a, b in zip(flatten(found), flatten(numbers_of(expected)), strict=True):
         assert a == b or a != a, (where, a, b)
         POISONED.append(a != a and b == b)
