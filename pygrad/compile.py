@@ -402,10 +402,11 @@ def compile(
     jacobian, hessian, hvp, vjp, jvp) are compiled too. Called with Values, or within another transform or capture, f
     runs as it is. Works as a decorator, with or without options.
 
-    With backend="cc" each program, and that of each derivative, is compiled by the C compiler that is found, which takes
-    seconds for long ones, and then runs several times as fast, with the same results; map goes on in blocks of lanes.
+    With backend="cc" each program, and that of each derivative, is compiled by the C compiler that is found. That takes
+    seconds for long ones, which then run several times as fast, with the same results; map goes on in blocks of lanes.
 
-    Raises CompilerError where backend is "cc" and no C compiler is found. Raises CaptureError where f takes a number out of the graph (float(x), x.data), or never settles.
+    Raises CompilerError where backend is "cc" and no C compiler is found. Raises CaptureError where f takes a number
+    out of the graph (float(x), x.data), or never settles.
 
     >>> import pygrad
     >>> @pygrad.compile

@@ -145,7 +145,7 @@ def test_out():
     assert fast.map(points, out=out) is out and same(out, expected)
     with pytest.raises(ValueError, match=r"out has shape \(19,\) and dtype float64, needs \(20,\) of float64"):
         fast.map(points, out=(np.empty(19), np.empty((20, 2))))
-    with pytest.raises(ValueError, match="out must have the structure of the result, tuple, found list|needs tuple"):
+    with pytest.raises(ValueError, match="out must have the structure of the result, tuple, found list"):
         fast.map(points, out=[np.empty(20)])
 
 
