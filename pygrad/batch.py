@@ -120,25 +120,26 @@ def _placed(variant: Any, outputs: Any) -> Any:
 
 def _stacked(structure: Any, rows: Any) -> Any:
     """The structure with an array of all lanes for each number; lists and arrays of numbers as one array."""
-    given = iter(rows)
+    at = 0
 
-    def array_of(items: Any) -> Any:
-        shape = np.shape(items)
-        taken = [next(given) for _ in range(int(np.prod(shape)))]
-        return np.stack(taken, axis=-1).reshape(rows.shape[1:] + shape) if taken else np.empty(rows.shape[1:] + shape)
+    def taken(shape: tuple[int, ...]) -> Any:
+        """The next numbers, one of the shape for each lane: a view, in which the lanes of a number lie side by side."""
+        nonlocal at
+        start, at = at, at + math.prod(shape)
+        return np.moveaxis(rows[start:at].reshape(*shape, rows.shape[1]), -1, 0)
 
     def made(x: Any) -> Any:
         if type(x) is float:
-            return next(given)
+            return taken(())
         if isinstance(x, np.ndarray) or (isinstance(x, list) and _is_regular(x)):
-            return array_of(x)
+            return taken(np.shape(x))
         if isinstance(x, tuple) and hasattr(x, "_fields"):
             return type(x)(*map(made, x))
         if isinstance(x, (list, tuple)):
             return type(x)(map(made, x))
         if isinstance(x, dict):
             return {key: made(item) for key, item in x.items()}
-        return map_structure(lambda number: next(given) if type(number) is float else number, x)
+        return map_structure(lambda number: taken(()) if type(number) is float else number, x)
 
     return made(structure)
 
@@ -211,7 +212,7 @@ def map_lanes(
         compiled.variant(batch.arguments(0))  # so that it is sent along
         result, rows = _through(executor, compiled, args, kwargs, batch.lanes or 0)
     if isinstance(result, SparseResult):
-        made = np.ascontiguousarray(rows.T), result.indices.copy(), result.indptr.copy()
+        made = rows.T, result.indices.copy(), result.indptr.copy()
     else:
         made = _stacked(result.structure, rows)
     return made if out is None else _written(made, out)

@@ -220,7 +220,7 @@ class Compiled(_core.Replayer, transforms.Transformable):
 
     def captured(self) -> list[tuple[Any, Tree]]:
         """What was captured: for each structure arguments that have it, with zeros for numbers, and its variants."""
-        return [(self._examples[key], tree) for key, tree in list(self._trees.items())]
+        return [(self._examples[key], tree) for key, tree in list(self._trees.items()) if tree.variants]
 
     def arguments(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Arguments:
         return Arguments(args, kwargs, self.static, self.vectors)

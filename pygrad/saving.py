@@ -21,7 +21,7 @@ import numpy as np
 from pygrad._core import Program
 from pygrad.errors import CaptureError
 from pygrad.structures import map_structure
-from pygrad.variants import Result, Tree, Variant
+from pygrad.variants import Result, SparseResult, Tree, Variant
 
 if TYPE_CHECKING:
     from pygrad.compile import Arguments, Compiled
@@ -186,9 +186,7 @@ def save(compiled: Compiled, path: Any) -> None:
                     f"save: {compiled.name} reads {len(variant.outside)} Values from outside at each call, which a "
                     "file cannot do; make them arguments"
                 )
-            if not isinstance(variant.program, Program) or (
-                variant.result.structure is None and not variant.result.slots
-            ):
+            if not isinstance(variant.program, Program) or isinstance(variant.result, SparseResult):
                 raise TypeError(f"save: {compiled.name} is a sparse or very large Jacobian; save the function instead")
             programs.append(variant.program.to_bytes())
             variants.append([_encoded(variant.result.structure), variant.result.slots, len(programs[-1])])
