@@ -55,12 +55,34 @@ class PygradCompiledArray(PygradCompiled):
 
     name = "pygrad-compiled-array"
 
-    def ready(self, workload: Workload) -> Run:
+    def function(self, workload: Workload, **options: Any) -> Any:
         import pygrad
 
-        ops, numbers = self.ops, np.array(workload.numbers)
-        compiled = pygrad.compile(lambda leaves: workload.program(leaves, ops), as_values=True)
-        function = self.transform(compiled)
+        ops = self.ops
+        return self.transform(pygrad.compile(lambda leaves: workload.program(leaves, ops), as_values=True, **options))
+
+    def ready(self, workload: Workload) -> Run:
+        function, numbers = self.function(workload), np.array(workload.numbers)
+        return lambda: function(numbers)
+
+
+class PygradCc(PygradCompiledArray):
+    """The same with backend="cc": compiled C, without -march=native; no library of an earlier run is used."""
+
+    name = "pygrad-cc"
+
+    def __init__(self) -> None:
+        c_library.compiler()
+        super().__init__()
+        self.cache = tempfile.TemporaryDirectory(prefix="pygrad-bench-")
+        os.environ["PYGRAD_CACHE"] = self.cache.name
+
+    def ready(self, workload: Workload) -> Run:
+        numbers = np.array(workload.numbers)
+        count = self.function(workload).capture(numbers).stats()["instructions"]
+        if count > LONGEST_C:
+            raise NotInstalledError(f"pygrad-cc: {count:,} instructions are too many for one function in C")
+        function = self.function(workload, backend="cc")
         return lambda: function(numbers)
 
 
@@ -73,7 +95,9 @@ class CasadiC(Casadi):
     def ready(self, workload: Workload) -> Run:
         function = self.function(self.record(workload))
         if function.n_instructions() > LONGEST_C:
-            raise NotInstalledError(f"casadi-c: {function.n_instructions():,} instructions are too many for one in C")
+            raise NotInstalledError(
+                f"casadi-c: {function.n_instructions():,} instructions are too many for one function in C"
+            )
         return buffered(casadi_compiled(self.casadi, function), workload)
 
 
@@ -156,7 +180,7 @@ def jax_scanned(jax: Any, loop: rolled.Rolled, ops: Any, leaves: list[Any], data
 
 REPLAYERS: dict[str, type[Contestant]] = {
     kind.name: kind
-    for kind in (Pygrad, PygradCompiled, PygradCompiledArray, HandC, CasadiReplay, CasadiC, JaxJit, JaxScan)
+    for kind in (Pygrad, PygradCompiled, PygradCompiledArray, PygradCc, HandC, CasadiReplay, CasadiC, JaxJit, JaxScan)
 }  # pygrad's graph, run anew each time, is there to be compared with
 
 
