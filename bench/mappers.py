@@ -281,7 +281,10 @@ class Torch(Mapper):
 
 
 class Jax(Mapper):
-    """jit of vmap of value_and_grad, or jacrev, of a lane, loops in lax.scan; a mixture over arrays."""
+    """jit of vmap of jacrev of a lane; of a loop, lax.scan over arrays of lanes, twice as fast as vmap of a scan.
+
+    A mixture is over arrays.
+    """
 
     name = package = "jax"
 
@@ -302,9 +305,17 @@ class Jax(Mapper):
             function = jax.jit(jax.value_and_grad(lambda x: total(x, self.xp)))
             return lambda: jax.block_until_ready(function(leaves))
 
+        if batch.loop:
+            columns, loop = [jax.numpy.array(column) for column in batch.columns()], batch.loop
+
+            def lanes(leaves: list[Any], numbers: Any) -> tuple[Any, Any]:
+                y = jax_scanned(jax, loop, self.ops, leaves, numbers)
+                return y.sum(), y
+
+            scanned = jax.jit(jax.value_and_grad(lanes, has_aux=True))
+            return lambda: jax.block_until_ready(scanned(columns, data))
+
         def lane(x: Any, numbers: Any) -> Any:
-            if batch.loop:
-                return jax_scanned(jax, batch.loop, self.ops, list(x), numbers)
             y = batch.program(list(x), list(numbers), self.ops)
             return jax.numpy.stack(y) if batch.outputs else y
 
@@ -317,6 +328,8 @@ class Jax(Mapper):
             return float(result[0]), np.asarray(result[1])
         if batch.outputs:
             return None, np.asarray(result).transpose(1, 2, 0)
+        if batch.loop:
+            return np.asarray(result[0][1]), np.array(result[1])
         return np.asarray(result[0]), np.asarray(result[1]).T
 
 

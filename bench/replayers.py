@@ -173,7 +173,7 @@ def jax_scanned(jax: Any, loop: rolled.Rolled, ops: Any, leaves: list[Any], data
     def step(carry: Any, x: Any) -> Any:
         return loop.step(leaves, carry, x, ops), None
 
-    rows = data.reshape(loop.steps, loop.width) if loop.width else None
+    rows = data.reshape(loop.steps, loop.width, *data.shape[1:]) if loop.width else None
     carry, _ = jax.lax.scan(step, tuple(loop.start(leaves)), rows, length=loop.steps)
     return loop.end(leaves, carry, ops)
 
