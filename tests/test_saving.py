@@ -191,8 +191,8 @@ def test_made_up_files(tmp_path):
     header, programs = parts(path.read_bytes())
     made.write_bytes(signed(header, programs))
     assert load(made)([1.0, 2.0], {"k": 3.0}) == structured([1.0, 2.0], {"k": 3.0})
-    junk = [None, True, -1, 0, 1, 2**70, 1e300, "", "x", [], [[]], {}, {"int": "x"}, {"array": [2**40, 2**40]}, {"list": 1},
-            {"dict": [[1, 2]]}, {"tuple": [None]}, {"array": [-1]}, {"a": 1, "b": 2}]  # fmt: skip
+    junk = [None, True, -1, 0, 1, 2**70, 1e300, "", "x", [], [[]], {}, {"int": "x"}, {"array": [2**40, 2**40]},
+            {"list": 1}, {"dict": [[1, 2]]}, {"tuple": [None]}, {"array": [-1]}, {"a": 1, "b": 2}]  # fmt: skip
     rng = random.Random(0)
 
     def spoilt(x: Any) -> Any:
