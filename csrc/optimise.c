@@ -153,6 +153,15 @@ static pg_index make(builder *b, int op, pg_index p, pg_index q, pg_index r) {
         if (is(b, q, 2)) return simplified(b, PG_OP_mul, p, p, 0);
         if (is(b, q, 1)) return given(b, p);
         break;
+    case PG_OP_pow_less_one: /* pow, which the blocks have a loop for, but for the square of the table's pow */
+        if (is(b, q, 2)) return given(b, p);
+        if (pg_is_constant(b->to, q) && !is(b, q, 3)) {
+            double less = pg_constant_of(b->to, q) - 1;
+            pg_index exponent = less + 1 == pg_constant_of(b->to, q) ? constant(b, less) : q;
+            if (exponent == PG_NONE) return PG_NONE;
+            if (exponent != q) return simplified(b, PG_OP_pow, p, exponent, 0);
+        }
+        break;
     case PG_OP_where:
         if (pg_is_constant(b->to, p)) return given(b, pg_constant_of(b->to, p) != 0 ? q : r);
         if (q == r) return given(b, q);
