@@ -247,7 +247,7 @@ static void check(const pg_blocks *blocks, const double *memory, int32_t *failed
     for (size_t i = plan->guard_count; i-- > 0;) {
         const double *row = memory + blocks->guards[i], expected = plan->expected[i];
         size_t step = !is_number(blocks, blocks->guards[i]);
-        for (size_t k = 0; k < lanes; k++) failed[k] = row[k * step] != expected ? (int32_t)i : failed[k];
+        for (size_t k = 0; k < lanes; k++) failed[k] = pg_guard_holds(row[k * step], expected) ? failed[k] : (int32_t)i;
     }
 }
 

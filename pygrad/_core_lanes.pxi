@@ -99,6 +99,8 @@ cdef class LaneRun:
 
     def piece(self, Py_ssize_t start, Py_ssize_t stop):
         """Runs these lanes, in memory of its own."""
+        if self.blocks is None or self.out_of_memory:  # not begun
+            return
         cdef void *memory = malloc(pg_blocks_bytes(self.blocks.raw))
         if memory == NULL:
             self.out_of_memory = True
@@ -111,6 +113,7 @@ cdef class LaneRun:
 cdef tuple run_lanes(Program program, list inputs, Py_ssize_t lanes, out, int threads, bint exact, int level):
     """See Program.run_lanes."""
     program.prepare()
+    inputs = list(inputs)  # which nobody else changes
     cdef Py_ssize_t outputs = program.plan.output_count, width, share, start
     if len(inputs) != <Py_ssize_t>program.plan.input_count:
         raise ValueError(f"Program.run_lanes: needs {program.plan.input_count} inputs, found {len(inputs)}")

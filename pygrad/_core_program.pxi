@@ -6,6 +6,9 @@ ctypedef int (*native_function)(const double *inputs, double *outputs)
 ctypedef int (*native_function_with)(const double *inputs, double *outputs, double *work)
 
 
+cdef bint making = False  # whether program_from is at work
+
+
 cdef class Program:
     """A static graph of scalars: captured, or a derivative of one that was. `print` shows it as it runs.
 
@@ -26,8 +29,9 @@ cdef class Program:
     cdef pg_optimise_report report
     cdef object blocks  # of the last run over lanes
 
-    def __init__(self):
-        raise TypeError("Program: is made by pygrad.compile")
+    def __cinit__(self):
+        if not making:  # without a program in it any method would crash
+            raise TypeError("Program: is made by pygrad.compile")
 
     def __dealloc__(self):
         pg_program_free(self.raw)
@@ -111,11 +115,14 @@ cdef class Program:
         if self.busy or self.prepare() < 0:
             return None
         cdef double *outputs = self.numbers
+        cdef double *end = outputs + self.plan.input_count
         self.busy = True  # what is made may set off the collector, and that code of the user's
         try:
             for arg in args:
-                outputs = put_numbers(arg, outputs)
-            if self.execute(self.numbers, self.slots) >= 0:
+                outputs = put_numbers(arg, outputs, end)
+                if outputs == NULL:
+                    return None
+            if outputs != end or self.execute(self.numbers, self.slots) >= 0:
                 return None
             return made_by(recipe, <const double **>&outputs)
         finally:
@@ -285,11 +292,16 @@ cdef pg_index *input_numbers(Program program, list wrt) except NULL:
     cdef pg_index *numbers = <pg_index *>PyMem_Malloc((len(wrt) + 1) * sizeof(pg_index))
     if numbers == NULL:
         raise MemoryError()
-    for i in range(len(wrt)):
-        if not 0 <= wrt[i] < <Py_ssize_t>program.raw.input_count:
-            PyMem_Free(numbers)
-            raise IndexError(f"input {wrt[i]} is not one of {program.raw.input_count}")
-        numbers[i] = wrt[i]
+    cdef Py_ssize_t i, number
+    try:
+        for i, given in enumerate(tuple(wrt)):
+            number = given
+            if not 0 <= number < <Py_ssize_t>program.raw.input_count:
+                raise IndexError(f"input {number} is not one of {program.raw.input_count}")
+            numbers[i] = <pg_index>number
+    except BaseException:
+        PyMem_Free(numbers)
+        raise
     return numbers
 
 
@@ -307,7 +319,12 @@ def colour_columns(rows, columns, size_t count):
     cdef const pg_index[::1] column_of = ascontiguousarray(columns, dtype=uint32)
     colours = empty(count, dtype=uint32)
     cdef pg_index[::1] made = colours
-    cdef size_t entries = len(row_of)
+    cdef size_t entries = len(row_of), i
+    if <size_t>len(column_of) != entries:
+        raise ValueError(f"colour_columns: found {entries} rows and {len(column_of)} columns")
+    for i in range(entries):
+        if column_of[i] >= count:
+            raise IndexError(f"colour_columns: column {column_of[i]} is not one of {count}")
     if count and not pg_colour_columns(&row_of[0] if entries else NULL, &column_of[0] if entries else NULL, entries, count,
                                        &made[0]):
         raise MemoryError()
@@ -329,9 +346,15 @@ cdef const char **texts_of(list names, size_t count, str what, list held) except
 
 cdef object program_from(pg_program *raw):
     """A Program that owns `raw`."""
+    global making
     if raw == NULL:
         raise MemoryError()
-    cdef Program made = Program.__new__(Program)
+    making = True
+    cdef Program made
+    try:
+        made = Program.__new__(Program)
+    finally:
+        making = False
     made.raw = raw
     return made
 

@@ -20,7 +20,7 @@ cdef class Replayer:
                     return result
         return self.call(args, kwargs)
 
-    def remember(self, args, program, recipe):
+    def remember(self, tuple args not None, Program program not None, recipe):
         """From now on calls with arguments like these go to `program`, whose outputs `recipe` puts in a structure.
 
         A recipe is None for one float, (list, n) or (tuple, n) for n of them, (ndarray, shape) for an array, and
@@ -59,19 +59,28 @@ cdef object key_of_common(tuple args):
     return len(args) if key is None else tuple(key)
 
 
-cdef double *put_numbers(arg, double *at) except NULL:
-    """Writes the numbers of an argument of a common kind; gives the place behind them."""
+cdef double *put_numbers(arg, double *at, const double *end) except? NULL:
+    """Writes the numbers of an argument of a common kind; gives the place behind them.
+
+    NULL without an error where it is no longer what its key said: the collector may have run code of the user's.
+    """
     cdef Py_buffer view
     if type(arg) is float:
+        if at == end:
+            return NULL
         at[0] = <double>arg
         return at + 1
     if type(arg) is ndarray:
         PyObject_GetBuffer(arg, &view, PyBUF_C_CONTIGUOUS)
-        memcpy(at, view.buf, <size_t>view.len)
-        at += view.len // <Py_ssize_t>sizeof(double)
+        fits = view.itemsize == sizeof(double) and view.len <= (end - at) * <Py_ssize_t>sizeof(double)
+        if fits:
+            memcpy(at, view.buf, <size_t>view.len)
+            at += view.len // <Py_ssize_t>sizeof(double)
         PyBuffer_Release(&view)
-        return at
+        return at if fits else NULL
     for number in arg:
+        if at == end or type(number) is not float:
+            return NULL
         at[0] = <double>number
         at += 1
     return at

@@ -9,18 +9,19 @@ from __future__ import annotations
 
 import math
 import os
+import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pygrad.structures import flatten, key_of, map_structure, nested_lists, refill
-from pygrad.variants import SparseResult
+from pygrad.structures import flatten, is_number, key_of, map_structure, nested_lists, refill
+from pygrad.variants import Result, SparseResult
 
 if TYPE_CHECKING:
     from pygrad.compile import Arguments, Compiled
 
-__all__ = ["map_lanes"]
+__all__ = ["Recycled", "map_lanes"]
 
 
 class Batch:
@@ -28,16 +29,19 @@ class Batch:
 
     def __init__(self, compiled: Compiled, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         self._compiled = compiled
+        self._is_static = compiled.arguments(args, kwargs).is_static
         self.columns: list[Any] = []
         self.lanes: int | None = None
         self._named = {name: self._element(name, arg) for name, arg in sorted(kwargs.items())}  # as Arguments has them
         self._first = [self._element(i, arg) for i, arg in enumerate(args)]
         if self.lanes is None:
             raise TypeError("map: needs an array with the axis of the batch in front among the arguments, found none")
+        if self.lanes == 0:
+            raise ValueError("map: the batch has no lanes, so that there is nothing to capture the function for")
 
     def _element(self, name: int | str, arg: Any) -> Any:
         """The argument of the first lane; notes the columns of all."""
-        if name in self._compiled.static:
+        if self._is_static(name):
             return arg
         return map_structure(self._shared, arg, array=self._split)
 
@@ -69,53 +73,103 @@ class Batch:
         return self._compiled.arguments(args, kwargs)
 
     def _filled(self, name: int | str, arg: Any, numbers: Any) -> Any:
-        return arg if name in self._compiled.static else refill(arg, numbers)
+        return arg if self._is_static(name) else refill(arg, numbers)
 
     def part(self, lanes: Any) -> list[Any]:
         """The columns of some lanes, a slice or their numbers."""
         return [column if isinstance(column, float) else column[lanes] for column in self.columns]
 
 
-def _outputs(compiled: Compiled, batch: Batch, threads: int) -> tuple[Any, Any]:
-    """(result, numbers): the structure, and a row of all lanes for each of its numbers."""
+class Recycled:
+    """The array of the last map, to be filled again once its results are gone: fresh pages cost more than a run."""
+
+    MOST = 1 << 25  # bytes that are kept
+
+    def __init__(self) -> None:
+        self._arrays: list[Any] = []
+
+    def take(self, shape: tuple[int, int]) -> Any:
+        """An array of the shape that nobody else holds."""
+        try:
+            array = self._arrays.pop()
+        except IndexError:  # none yet, or another thread has it
+            return np.empty(shape)
+        return array if array.shape == shape and sys.getrefcount(array) == 2 else np.empty(shape)
+
+    def keep(self, array: Any) -> None:
+        if array.nbytes <= self.MOST and not self._arrays:
+            self._arrays.append(array)
+
+
+def _outputs(compiled: Compiled, batch: Batch, threads: int) -> tuple[Result, Any]:
+    """(result, rows): the structure, and a row of all lanes for each of its numbers."""
     lanes = batch.lanes or 0
-    if lanes == 0:
-        raise ValueError("map: the batch has no lanes, so that there is nothing to capture the function for")
-    variant = compiled.variant(batch.arguments(0))
-    result, rows = variant.result, None
-    waiting: Any = slice(None)
+    parts: list[tuple[Result, Any, Any]] = []  # of each variant met: its result, its lanes, their rows
+    waiting, variant = np.arange(lanes), compiled.variant(batch.arguments(0))
     while True:
-        columns = batch.part(waiting)
-        count = lanes if rows is None else len(waiting)
-        found, failed = variant.program.run_lanes(variant.inputs(columns), count, threads=threads)
+        first = not parts
+        columns = batch.part(slice(None) if first else waiting)
+        room = compiled.recycled.take((variant.program.counts[1], lanes)) if first else None
+        found, failed = variant.program.run_lanes(variant.inputs(columns), len(waiting), out=room, threads=threads)
         held = failed < 0
-        if rows is None and held.all():
-            return result, _placed(variant, found)
-        if rows is None:
-            rows, waiting = np.empty((len(variant.result.slots), lanes)), np.arange(lanes)
-        if key_of(variant.result.structure) != key_of(result.structure):
-            raise TypeError("map: the function returns another structure where it branches otherwise")
-        rows[:, waiting[held]] = _placed(variant, found)[:, held]
+        if first and held.all():
+            compiled.recycled.keep(found)
+            return variant.result, _placed(variant.result, found)
+        parts.append((variant.result, waiting[held], _placed(variant.result, found[:, held])))
         left = waiting[~held]
-        if len(left) == len(waiting):  # the blocks' exp, say, is an ulp off that of one lane, which decides
+        if (
+            len(left) == len(waiting) and not first
+        ):  # the blocks' exp, say, is an ulp off that of one lane: that decides
             outputs = np.array(compiled.find(batch.arguments(int(left[0])))[1])
-            rows[:, left[0]] = _placed(variant, outputs[:, None])[:, 0]
+            parts.append((variant.result, left[:1], _placed(variant.result, outputs[:, None])))
             left = left[1:]
         if len(left) == 0:
-            return result, rows
+            break
         waiting, variant = left, compiled.variant(batch.arguments(int(left[0])))
+    result = _common([part[0] for part in parts])
+    rows = np.empty((_count(result), lanes))
+    for own, some, found in parts:
+        rows[:, some] = _moved(result, own, found)
+    return result, rows
 
 
-def _placed(variant: Any, outputs: Any) -> Any:
+def _placed(result: Result, outputs: Any) -> Any:
     """A row for each number of the result."""
-    slots = variant.result.slots
-    if slots == list(range(len(outputs))) or isinstance(variant.result, SparseResult):
+    if isinstance(result, SparseResult):
         return outputs
-    rows = np.zeros((len(slots), outputs.shape[1]))
-    for row, slot in zip(rows, slots, strict=True):
-        if slot is not None:
+    numbers = flatten(result.structure)
+    if len(numbers) == len(outputs) and result.slots == list(range(len(outputs))):
+        return outputs
+    rows, slots = np.zeros((len(numbers), outputs.shape[1])), iter(result.slots)
+    for row, number in zip(rows, numbers, strict=True):
+        if type(number) is not float:
+            row[:] = number  # an int, to which the guards hold: another variant has another
+        elif (slot := next(slots)) is not None:
             row[:] = outputs[slot]
     return rows
+
+
+def _count(result: Result) -> int:
+    return len(result.indices) if isinstance(result, SparseResult) else len(flatten(result.structure))
+
+
+def _common(results: list[Result]) -> Result:
+    """The structure that all have; of sparse matrices one with the entries of all."""
+    sparse = [result for result in results if isinstance(result, SparseResult)]
+    if len(sparse) == len(results):
+        return sparse[0].united(sparse)
+    if sparse or any(key_of(result.structure) != key_of(results[0].structure) for result in results):
+        raise TypeError("map: the function returns another structure where it branches otherwise")
+    return results[0]
+
+
+def _moved(result: Result, own: Result, rows: Any) -> Any:
+    """The rows of a result in the places that they have in the common one."""
+    if not (isinstance(result, SparseResult) and isinstance(own, SparseResult)):
+        return rows
+    moved = np.zeros((len(result.indices), rows.shape[1]))
+    moved[result.places(own)] = rows
+    return moved
 
 
 def _stacked(structure: Any, rows: Any) -> Any:
@@ -129,7 +183,7 @@ def _stacked(structure: Any, rows: Any) -> Any:
         return np.moveaxis(rows[start:at].reshape(*shape, rows.shape[1]), -1, 0)
 
     def made(x: Any) -> Any:
-        if type(x) is float:
+        if is_number(x):
             return taken(())
         if isinstance(x, np.ndarray) or (isinstance(x, list) and _is_regular(x)):
             return taken(np.shape(x))
@@ -139,19 +193,19 @@ def _stacked(structure: Any, rows: Any) -> Any:
             return type(x)(map(made, x))
         if isinstance(x, dict):
             return {key: made(item) for key, item in x.items()}
-        return map_structure(lambda number: taken(()) if type(number) is float else number, x)
+        return map_structure(lambda _: taken(()), x)
 
     return made(structure)
 
 
 def _is_regular(x: list[Any]) -> bool:
-    """Whether nested lists hold floats alone, as many in each."""
+    """Whether nested lists hold numbers alone, as many in each."""
     try:
         shape = np.shape(x)
     except ValueError:
         return False
     numbers = flatten(x)
-    return len(numbers) == np.prod(shape) and all(type(number) is float for number in numbers)
+    return len(numbers) == math.prod(shape)
 
 
 def _written(made: Any, out: Any) -> Any:
@@ -189,16 +243,18 @@ def _cut(x: Any, lanes: slice) -> Any:
 
 
 def _through(executor: Any, compiled: Compiled, args: tuple[Any, ...], kwargs: dict[str, Any], lanes: int) -> Any:
+    is_static = compiled.arguments(args, kwargs).is_static
     workers = getattr(executor, "_max_workers", None) or usable_cores()
     pieces = min(lanes, 2 * int(workers))
     edges = [lanes * k // pieces for k in range(pieces + 1)]
     futures = []
     for some in map(slice, edges, edges[1:]):
-        cut = tuple([arg if i in compiled.static else _cut(arg, some) for i, arg in enumerate(args)])
-        named = {name: arg if name in compiled.static else _cut(arg, some) for name, arg in kwargs.items()}
+        cut = tuple([arg if is_static(i) else _cut(arg, some) for i, arg in enumerate(args)])
+        named = {name: arg if is_static(name) else _cut(arg, some) for name, arg in kwargs.items()}
         futures.append(executor.submit(_piece, compiled, cut, named))
     done = [future.result() for future in futures]
-    return done[0][0], np.concatenate([rows for _, rows in done], axis=1)
+    result = _common([own for own, _ in done])
+    return result, np.concatenate([_moved(result, own, rows) for own, rows in done], axis=1)
 
 
 def map_lanes(

@@ -6,6 +6,7 @@ function is compiled too: derivatives.py makes its programs out of those of the 
 
 from __future__ import annotations
 
+import copy
 import functools
 import gc
 import inspect
@@ -18,7 +19,7 @@ import numpy as np
 
 from pygrad import _core, cc, derivatives, saving, transforms
 from pygrad._core import Program, Value
-from pygrad.batch import map_lanes
+from pygrad.batch import Recycled, map_lanes
 from pygrad.derivatives import Derivative
 from pygrad.errors import CaptureError
 from pygrad.modes import enable_grad
@@ -91,7 +92,7 @@ class Arguments:
         """The same arguments with 0.0 for each number."""
 
         def made(name: int | str, arg: Any) -> Any:
-            return arg if self.is_static(name) else map_structure(lambda _: 0.0, arg)
+            return copy.deepcopy(arg) if self.is_static(name) else map_structure(lambda _: 0.0, arg)
 
         return tuple([made(i, arg) for i, arg in enumerate(self.args)]), {k: made(k, v) for k, v in self.kwargs.items()}
 
@@ -119,7 +120,7 @@ class Compiled(_core.Replayer, transforms.Transformable):
         if backend == "cc":
             cc.compiler()  # CompilerError now rather than at the first call
         self.backend = backend
-        functools.update_wrapper(self, f)
+        functools.update_wrapper(self, f, updated=())  # what hangs on f stays there
         self.function = f
         self.eager = f if derivative else functools.wraps(f)(lambda *args, **kwargs: self._on_values(args, kwargs))
         self.as_values = as_values
@@ -130,6 +131,7 @@ class Compiled(_core.Replayer, transforms.Transformable):
         self.derivative = derivative
         self._trees: dict[Any, Tree] = {}
         self._examples: dict[Any, Any] = {}
+        self.recycled = Recycled()
         self._latest: Tree | None = None
         self._elements: Compiled | None = None
 
@@ -141,7 +143,8 @@ class Compiled(_core.Replayer, transforms.Transformable):
         variant, outputs = self.find(arguments)
         if variant.outside and _core.is_tracing():  # a transform around may differentiate by what is outside
             return self.eager(*args, **kwargs)
-        if not kwargs and not self.static and not variant.outside and (recipe := variant.result.recipe()) is not ...:
+        is_plain = isinstance(variant.program, Program) and not variant.outside
+        if is_plain and not kwargs and not self.static and (recipe := variant.result.recipe()) is not ...:
             self.remember(args, variant.program, recipe)
         return variant.result.fill(outputs)
 
@@ -198,7 +201,8 @@ class Compiled(_core.Replayer, transforms.Transformable):
 
     def _check_leaf(self, leaf: Any) -> Any:
         """A part of the result that is neither number nor structure: it is given again as it is."""
-        if isinstance(leaf, Iterator) or any(isinstance(held, Value) for held in gc.get_referents(leaf)):
+        inside = [*gc.get_referents(leaf), *getattr(leaf, "__dict__", {}).values()]
+        if isinstance(leaf, Iterator) or any(isinstance(held, Value) for held in inside):
             raise CaptureError(
                 f"compile: {self.name} returned {type(leaf).__name__}, in which a replay could not renew the numbers; "
                 "return lists, tuples, dicts, dataclasses or arrays of them"
@@ -236,7 +240,7 @@ class Compiled(_core.Replayer, transforms.Transformable):
         An array of shape (n,) stands for a number in each of n lanes, one of shape (n, ...) for nested lists (with
         as_values for an array). Results are arrays with the axis of lanes in front, in the structure of the function's
         result: one of shape (n,) for a number, (n, ...) for a list or array of numbers. Of a sparse Jacobian (data of
-        shape (n, entries), indices, indptr).
+        shape (n, entries), indices, indptr). Ints come out as floats too, since another lane may have others.
 
         Lanes run in blocks without the GIL, in as many threads as there are cores unless `threads` says otherwise, or
         in pieces through `executor`, any that has submit() as concurrent.futures have it. Neither changes a bit of the
@@ -259,7 +263,7 @@ class Compiled(_core.Replayer, transforms.Transformable):
     # ---- elsewhere ----
 
     def to_c(self, path: Any, *args: Any, name: str | None = None) -> None:
-        """Writes the program for arguments like these, or without any that of the last call, as a C99 file.
+        """Writes the program for arguments like these, or without any the one that `program` gives, as a C99 file.
 
         It declares `int name(const double *inputs, double *outputs)`, which gives -1, or the number of the first guard
         that did not hold: then the function takes another way for these inputs. No allocation, no dependency but libm;
@@ -290,7 +294,7 @@ class Compiled(_core.Replayer, transforms.Transformable):
 
     @property
     def program(self) -> Program:
-        """The program of the last call; print it to see its instructions.
+        """The program of the last call that met something new; print it to see its instructions.
 
         Raises RuntimeError before the first.
         """
@@ -299,7 +303,7 @@ class Compiled(_core.Replayer, transforms.Transformable):
         return self._latest.last.program
 
     def stats(self) -> dict[str, Any]:
-        """Of the program of the last call what the passes did and what a run needs, and how many variants there are."""
+        """Of `program` what the passes did and what a run needs, and how many variants there are."""
         program = self.program
         assert self._latest is not None
         return {**program.stats(), "variants": len(self._latest.variants), "structures": len(self._trees)}

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import pickle
 import sys
 from collections.abc import Callable
@@ -32,6 +33,7 @@ MAGIC = b"pygrad compiled\n"
 VERSION = 1
 DIGEST = 32  # bytes of BLAKE2b
 MOST_NESTED = 64
+MOST_NUMBERS = 1 << 24  # of an array
 
 
 class Gone:
@@ -114,20 +116,20 @@ def restored(function: tuple[str, Any], options: dict[str, Any], captured: list[
 # ---- structures as JSON
 
 
-def _encoded(x: Any) -> Any:
-    """A structure of numbers as JSON has it; TypeError for what a file cannot hold."""
+def _encoded(x: Any, exact: bool = False) -> Any:
+    """A structure of numbers as JSON has it, with `exact` its floats too; TypeError for what a file cannot hold."""
     kind = type(x)
     if kind is float:
-        return 0.0
+        return {"float": x.hex()} if exact else 0.0
     if x is None or kind in (bool, str):
         return x
     if kind is int:
         return {"int": str(x)}
     if kind in (list, tuple):
-        return {kind.__name__: [_encoded(item) for item in x]}
+        return {kind.__name__: [_encoded(item, exact) for item in x]}
     if kind is dict and all(type(key) is str for key in x):
-        return {"dict": [[key, _encoded(item)] for key, item in x.items()]}
-    if kind is np.ndarray and x.dtype == float:
+        return {"dict": [[key, _encoded(item, exact)] for key, item in x.items()]}
+    if kind is np.ndarray and x.dtype == float and not exact:
         return {"array": list(x.shape)}
     raise TypeError(
         f"save: a file can hold lists, tuples, dicts with str keys, numbers, bools, text, None and arrays, found {x!r} "
@@ -152,10 +154,10 @@ def _decoded(x: Any, depth: int = 0) -> Any:
     ((kind, inside),) = x.items()
     if kind == "int":
         _need(type(inside) is str and len(inside) < 400, "an int that is none")
-        try:
-            return int(inside)
-        except ValueError:
-            raise _DamagedError("an int that is none") from None
+        return int(inside)
+    if kind == "float":
+        _need(type(inside) is str and len(inside) < 40, "a float that is none")
+        return float.fromhex(inside)
     _need(type(inside) is list, "a structure that is none")
     if kind in ("list", "tuple"):
         items = [_decoded(item, depth + 1) for item in inside]
@@ -163,11 +165,10 @@ def _decoded(x: Any, depth: int = 0) -> Any:
     if kind == "dict":
         _need(all(type(pair) is list and len(pair) == 2 and type(pair[0]) is str for pair in inside), "a bad dict")
         return {key: _decoded(item, depth + 1) for key, item in inside}
-    _need(kind == "array" and all(type(n) is int and 0 <= n < 2**31 for n in inside), "a bad array")
-    size = 1
-    for n in inside:
-        size *= n
-    _need(size < 2**31, "an array that is too large")
+    _need(
+        kind == "array" and len(inside) <= 32 and all(type(n) is int and 0 <= n < 2**31 for n in inside), "a bad array"
+    )
+    _need(math.prod(n for n in inside if n) <= MOST_NUMBERS, "an array that is too large")
     return np.zeros(inside)
 
 
@@ -190,8 +191,9 @@ def save(compiled: Compiled, path: Any) -> None:
                 raise TypeError(f"save: {compiled.name} is a sparse or very large Jacobian; save the function instead")
             programs.append(variant.program.to_bytes())
             variants.append([_encoded(variant.result.structure), variant.result.slots, len(programs[-1])])
-        named = [[name, _encoded(arg)] for name, arg in sorted(kwargs.items())]
-        structures.append([[_encoded(arg) for arg in args], named, variants])
+        is_static = compiled.arguments(args, kwargs).is_static
+        named = [[name, _encoded(arg, is_static(name))] for name, arg in sorted(kwargs.items())]
+        structures.append([[_encoded(arg, is_static(i)) for i, arg in enumerate(args)], named, variants])
     header = json.dumps({
         "name": compiled.name, "as_values": compiled.as_values, "static": sorted(map(str, compiled.static)),
         "variants": compiled.limit, "structures": structures,
@@ -216,10 +218,8 @@ def load(path: Any) -> Compiled:
     data = Path(path).read_bytes()
     try:
         return _loaded(data)
-    except _DamagedError as error:
-        raise ValueError(f"load: {path} cannot be read: {error}") from None
-    except (RecursionError, UnicodeDecodeError, json.JSONDecodeError):
-        raise ValueError(f"load: {path} cannot be read: its header is no JSON") from None
+    except (ValueError, CaptureError, RecursionError, MemoryError) as error:
+        raise ValueError(f"load: {path} cannot be read: {error or type(error).__name__}") from None
 
 
 def _loaded(data: bytes) -> Compiled:
@@ -241,7 +241,7 @@ def _loaded(data: bytes) -> Compiled:
     _need(all(type(item) is str for item in static), "its header is no header")
     compiled = Compiled(
         Gone(name, "was loaded from a file"), as_values=header.get("as_values") is True, variants=max(limit, 1),
-        static=tuple(int(item) if item.isdigit() else item for item in static),
+        static=tuple(int(item) if item.isascii() and item.isdigit() else item for item in static),
     )  # fmt: skip
     for structure in header["structures"]:
         end = _take_structure(compiled, structure, body, end)

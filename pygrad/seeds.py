@@ -63,7 +63,7 @@ class SeededJacobian:
         everything = np.concatenate([primal, found[self._at]])
         return everything[self._outputs].tolist()
 
-    def run_lanes(self, inputs: list[Any], lanes: int, *, threads: int = 1) -> tuple[Any, Any]:
+    def run_lanes(self, inputs: list[Any], lanes: int, out: Any = None, *, threads: int = 1) -> tuple[Any, Any]:
         primal, failed = self._program.run_lanes(inputs, lanes, threads=threads)
         seeds = self._seeds.shape[1]
         columns = [x if isinstance(x, float) else np.repeat(x, seeds) for x in inputs]
@@ -71,7 +71,8 @@ class SeededJacobian:
         found, _ = self._sweep.run_lanes([*columns, *tiled], lanes * seeds, threads=threads)
         which, colour = self._at
         entries = found.reshape(-1, lanes, seeds)[which, :, colour]
-        return np.concatenate([primal, entries])[self._outputs], failed
+        everything = np.concatenate([primal, entries])
+        return np.take(everything, self._outputs, axis=0, out=out), failed
 
     # ---- written out, for what is made of it ----
 

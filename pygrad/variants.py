@@ -61,6 +61,22 @@ class SparseResult(Result):
         self.indptr = np.array(indptr, dtype=np.int32)
         self.shape = len(indptr) - 1, columns
 
+    def keys(self) -> Any:
+        """A number for each entry, growing along the rows."""
+        rows = np.repeat(np.arange(self.shape[0]), np.diff(self.indptr))
+        return rows * self.shape[1] + self.indices
+
+    def places(self, other: SparseResult) -> Any:
+        """Where the entries of another are among those of this one, which has them all."""
+        return np.searchsorted(self.keys(), other.keys())
+
+    def united(self, others: list[SparseResult]) -> SparseResult:
+        """A matrix with the entries of all."""
+        keys = np.unique(np.concatenate([other.keys() for other in others]))
+        rows, columns = np.divmod(keys, max(self.shape[1], 1))
+        counts = np.bincount(rows, minlength=self.shape[0])
+        return SparseResult(columns.tolist(), [0, *np.cumsum(counts).tolist()], self.shape[1])
+
     def fill(self, outputs: list[float]) -> Any:
         return self.matrix(np.array(outputs, dtype=float))
 

@@ -6,6 +6,7 @@ PYGRAD_GRAPHS sets how many graphs are drawn: a tenth of it, default 400.
 
 from __future__ import annotations
 
+import gc
 import os
 import random
 from typing import Any
@@ -131,3 +132,53 @@ def test_programs_equal_eager_runs(part):
     compared = sum(compare(seed) for seed in range(part, GRAPHS, PARTS))
     assert compared > 4 * 0.8 * GRAPHS / PARTS
     assert sum(POISONED) <= 0.001 * len(POISONED)
+
+
+# ---- what Python may do to a program
+
+
+def test_programs_are_made_by_compile_alone():
+    for make in (_core.Program, lambda: _core.Program.__new__(_core.Program), type("P", (_core.Program,), {})):
+        with pytest.raises(TypeError, match=r"^Program: is made by pygrad\.compile$"):
+            make()
+
+
+def test_numbers_of_inputs_are_checked_as_they_are_used():
+    class Liar(int):
+        def __le__(self, other):
+            return True
+
+        __lt__ = __ge__ = __gt__ = __le__
+
+    made = pygrad.compile(lambda x, y: x * y).capture(1.0, 2.0).program
+    for wrt in ([Liar(50_000_000)], [2], [-1]):
+        with pytest.raises(IndexError, match="is not one of 2"):
+            made.gradient(wrt, 0)
+    with pytest.raises(TypeError):
+        made.gradient([0.5], 0)
+    with pytest.raises(IndexError, match="column 7 is not one of 3"):
+        _core.colour_columns([0, 1], [1, 7], 3)
+
+
+def test_arguments_that_change_meanwhile():
+    """The collector runs a finalizer that lengthens an argument, in the middle of a call."""
+    numbers = [1.0, 2.0]
+
+    class Cycle:
+        def __init__(self):
+            self.me = self
+
+        def __del__(self):
+            numbers.extend([3.0] * 50)
+
+    fast = pygrad.compile(lambda x: sum(x))
+    fast([1.0, 2.0])
+    before = gc.get_threshold()
+    try:
+        gc.set_threshold(1, 1, 1)
+        for _ in range(200):
+            del numbers[2:]
+            Cycle()
+            assert fast(numbers) >= 3.0
+    finally:
+        gc.set_threshold(*before)

@@ -135,6 +135,18 @@ def test_structures_in_files(tmp_path):
     assert np.array_equal(load(tmp_path / "g")(np.full((2, 2), 3.0)), slopes(np.full((2, 2), 3.0)))
 
 
+def test_static_arguments_come_back(tmp_path):
+    fast = pygrad.compile(lambda x, n: x * (n if isinstance(n, (int, float)) else n[0]), static="n")
+    settings = [2]
+    assert [fast(2.0, 2.5), fast(2.0, 3), fast(2.0, settings)] == [5.0, 6.0, 4.0]
+    settings[0] = 9
+    fast.save(tmp_path / "f")
+    for again in (load(tmp_path / "f"), pickle.loads(pickle.dumps(fast))):
+        assert [again(2.0, 2.5), again(2.0, 3), again(2.0, [2])] == [5.0, 6.0, 4.0]
+    with pytest.raises(CaptureError, match="was loaded from a file"):
+        load(tmp_path / "f")(2.0, 0.0)
+
+
 def test_what_a_file_cannot_hold(tmp_path):
     w = Value(2.0)
     cases = [

@@ -98,6 +98,15 @@ def test_seeds_with_branches(monkeypatch):
     assert fast.map(points).tolist() == [jacobian(f)(point) for point in points.tolist()]
 
 
+@pytest.mark.parametrize("result", [tuple, lambda rows: np.array(rows, dtype=object)])
+def test_seeds_again_and_again(result, seeds):
+    """Results of kinds that a replay makes by itself."""
+    fast = jacobian(pygrad.compile(lambda x: result(dense(x)), as_values=True))
+    first = fast(np.array(X))
+    for _ in range(3):
+        assert np.array_equal(fast(np.array(X)), first)
+
+
 def test_the_pattern_stays_small_where_seeds_are_few(monkeypatch):
     monkeypatch.setattr(derivatives, "MOST_WRITTEN_OUT", -1)
     fast = jacobian(pygrad.compile(banded), sparse=True)
