@@ -15,11 +15,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from pygrad.results import Result, SparseResult
 from pygrad.structures import flatten, is_number, key_of, map_structure, nested_lists, refill
-from pygrad.variants import Result, SparseResult
 
 if TYPE_CHECKING:
-    from pygrad.compile import Arguments, Compiled
+    from pygrad.arguments import Arguments
+    from pygrad.compile import Compiled
 
 __all__ = ["Recycled", "map_lanes"]
 

@@ -15,12 +15,14 @@ import numpy as np
 
 from pygrad import transforms
 from pygrad._core import Value
+from pygrad.results import Result, SparseResult
 from pygrad.seeds import SeededJacobian
 from pygrad.structures import flatten, map_structure
-from pygrad.variants import Result, SparseResult, Variant
+from pygrad.variants import Variant
 
 if TYPE_CHECKING:
-    from pygrad.compile import Arguments, Compiled
+    from pygrad.arguments import Arguments
+    from pygrad.compile import Compiled
 
 __all__ = ["Derivative", "jvp", "vjp"]
 
@@ -142,8 +144,7 @@ class _Asked:
         used = [slot for slot in dict.fromkeys(slots) if slot is not None]
         places = {slot: place for place, slot in enumerate(used)}
         renumbered = [None if slot is None else places[slot] for slot in slots]
-        refill = self.variant.result.refill
-        return self.variant.derivative(program.select(used), Result(structure, renumbered, refill))
+        return self.variant.derivative(program.select(used), Result(structure, renumbered))
 
 
 def _zeros(array: Any, mapped: Callable[[Any], Any]) -> Any:
@@ -313,5 +314,5 @@ def jvp(compiled: Compiled, arguments: Arguments, tangents: Sequence[Any], has_a
 
     numbers = variant.inputs([float(number) for number in arguments.numbers])
     along = _kept(variant, ("jvp",), program).run([*numbers, *directions])
-    derivative = Result(structure, slots, variant.result.refill).fill(along)
+    derivative = Result(structure, slots).fill(along)
     return (value, derivative, aux) if has_aux else (value, derivative)

@@ -21,11 +21,13 @@ import numpy as np
 
 from pygrad._core import Program
 from pygrad.errors import CaptureError
+from pygrad.results import Result, SparseResult
 from pygrad.structures import map_structure
-from pygrad.variants import Result, SparseResult, Tree, Variant
+from pygrad.variants import Tree, Variant
 
 if TYPE_CHECKING:
-    from pygrad.compile import Arguments, Compiled
+    from pygrad.arguments import Arguments
+    from pygrad.compile import Compiled
 
 __all__ = ["Gone", "load", "reduce", "restored", "save"]
 
@@ -94,7 +96,7 @@ def _derived(base: Compiled, name: str, how: dict[str, Any]) -> Compiled:
 
 def restored(function: tuple[str, Any], options: dict[str, Any], captured: list[Any]) -> Compiled:
     """What a pickle was made of."""
-    from pygrad.compile import Compiled, refilled
+    from pygrad.compile import Compiled
 
     kind, f = function
     if kind == "gone":
@@ -109,7 +111,7 @@ def restored(function: tuple[str, Any], options: dict[str, Any], captured: list[
     for (args, kwargs), variants in captured:
         tree = compiled.tree(compiled.arguments(args, kwargs))
         for program, outside, at, structure, slots in variants:
-            tree.add(Variant(program, outside, at, Result(structure, slots, refilled)))
+            tree.add(Variant(program, outside, at, Result(structure, slots)))
     return compiled
 
 
@@ -274,8 +276,6 @@ def _take_structure(compiled: Compiled, structure: Any, body: bytes, at: int) ->
 
 
 def _take_variant(tree: Tree, arguments: Arguments, program: Program, structure: Any, slots: list[Any]) -> None:
-    from pygrad.compile import refilled
-
     inputs, outputs, _ = program.counts
     count = 0
 
@@ -288,4 +288,4 @@ def _take_variant(tree: Tree, arguments: Arguments, program: Program, structure:
     _need(inputs == len(arguments.numbers), "a program has other inputs than its arguments")
     _need(count == len(slots), "a result has other numbers than its program")
     _need(all(slot is None or (type(slot) is int and 0 <= slot < outputs) for slot in slots), "a bad slot")
-    tree.add(Variant(program, [], inputs, Result(structure, slots, refilled)))
+    tree.add(Variant(program, [], inputs, Result(structure, slots)))
