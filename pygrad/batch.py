@@ -2,7 +2,8 @@
 
 Note [Batch]. A lane is one element of the batch. All lanes run the variant of the first; those whose guards fail run
 the variant of the first of them, and so on, so that a mixed batch takes as many runs as it meets variants. What a lane
-gives depends on its inputs alone (Note [Lanes] in csrc/blocks.h), so threads and workers change no bit.
+gives depends on its inputs alone (Note [Lanes] in csrc/blocks.h), so threads and workers change no bit of it, but for
+a lane at the very edge of a branch, which docs/limits.md tells of.
 """
 
 from __future__ import annotations

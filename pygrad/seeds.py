@@ -7,6 +7,7 @@ the program of the entries from outside; where that is differentiated again, it 
 
 from __future__ import annotations
 
+import copy
 from typing import Any
 
 import numpy as np
@@ -20,13 +21,11 @@ __all__ = ["SeededJacobian"]
 class SeededJacobian:
     """The outputs of a program, and then the entries of its Jacobian, of which `outputs` are chosen."""
 
-    def __init__(
-        self, program: Program, wrt: list[int], forward: bool, rows: Any, columns: Any, outputs: list[int] | None = None
-    ) -> None:
+    def __init__(self, program: Program, wrt: list[int], forward: bool, rows: Any, columns: Any) -> None:
         self._program, self._wrt, self._forward = program, wrt, forward
         self._rows, self._columns = rows, columns
         self.inputs, primal, self._guards = program.counts
-        self._outputs = list(range(primal + len(rows))) if outputs is None else outputs
+        self._outputs = list(range(primal + len(rows)))
         seeded, others = (columns, rows) if forward else (rows, columns)
         count = len(wrt) if forward else primal
         order = np.lexsort((seeded, others))
@@ -51,8 +50,9 @@ class SeededJacobian:
         return str(self._sweep)
 
     def select(self, outputs: list[int]) -> SeededJacobian:
-        chosen = [self._outputs[number] for number in outputs]
-        return SeededJacobian(self._program, self._wrt, self._forward, self._rows, self._columns, chosen)
+        chosen = copy.copy(self)
+        chosen._outputs = [self._outputs[number] for number in outputs]
+        return chosen
 
     def run(self, inputs: list[float]) -> Any:
         primal = self._program.run(inputs)
