@@ -80,10 +80,20 @@ def _function(source: str, name: str) -> tuple[Any, int, int, int]:
     return function, inputs, outputs, work
 
 
-def attach(program: Program) -> None:
-    """From now on `program` runs as compiled C, with the same results. Raises as build does."""
+MOST_INSTRUCTIONS = 50_000
+"""Of a program that is attached: longer code no longer fits the processor's caches, and runs slower than a replay."""
+
+
+def attach(program: Program) -> bool:
+    """From now on `program` runs as compiled C, with the same results; False where it is too long to gain by that.
+
+    Raises as build does.
+    """
+    if program.stats()["instructions"] > MOST_INSTRUCTIONS:
+        return False
     function, _, _, work = _function(program.to_c("program"), "program")
     program.use_native(ctypes.cast(function, ctypes.c_void_p).value or 0, work, function)
+    return True
 
 
 def _loaded(source: str, command: list[str]) -> ctypes.CDLL:

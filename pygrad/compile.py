@@ -305,7 +305,8 @@ def compile(
     runs as it is. Works as a decorator, with or without options.
 
     With backend="cc" each program, and that of each derivative, is compiled by the C compiler that is found. That takes
-    seconds for long ones, which then run several times as fast, with the same results; map goes on in blocks of lanes.
+    seconds, and runs several times as fast, with the same results. Programs of more than 50,000 instructions are left
+    to the interpreter, which is faster there; map goes on in blocks of lanes.
 
     Raises CompilerError where backend is "cc" and no C compiler is found. Raises CaptureError where f takes a number
     out of the graph (float(x), x.data), or never settles.

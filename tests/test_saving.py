@@ -279,6 +279,13 @@ class TestC:
         for x in (0.1, 2.5):
             assert value_and_grad(fast)(x) == value_and_grad(plain)(x)
 
+    def test_a_program_that_is_too_long(self, monkeypatch):
+        monkeypatch.setattr(pygrad.cc, "MOST_INSTRUCTIONS", 3)
+        monkeypatch.setattr(pygrad.cc, "build", None)
+        fast = pygrad.compile(lambda x: pygrad.sin(x * x + 1.0) * x, backend="cc")
+        assert not pygrad.cc.attach(fast.capture(1.0).program)
+        assert fast(2.0) == fast.function(2.0)
+
     def test_it_pickles(self):
         again = pickle.loads(pickle.dumps(pygrad.compile(branching, backend="cc").capture(1.0, 2.0)))
         assert again.backend == "cc" and [again(*point) for point in POINTS] == [captured()(*point) for point in POINTS]
