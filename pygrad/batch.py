@@ -119,11 +119,10 @@ def _outputs(compiled: Compiled, batch: Batch, threads: int) -> tuple[Result, An
             return variant.result, _placed(variant.result, found)
         parts.append((variant.result, waiting[held], _placed(variant.result, found[:, held])))
         left = waiting[~held]
-        if (
-            len(left) == len(waiting) and not first
-        ):  # the blocks' exp, say, is an ulp off that of one lane: that decides
-            outputs = np.array(compiled.find(batch.arguments(int(left[0])))[1])
-            parts.append((variant.result, left[:1], _placed(variant.result, outputs[:, None])))
+        if len(left) == len(waiting) and not first:
+            # A guard at its very edge: the exp of blocks, say, is an ulp off that of one lane, which decides.
+            alone, outputs = compiled.find(batch.arguments(int(left[0])))
+            parts.append((alone.result, left[:1], _placed(alone.result, np.array(outputs)[:, None])))
             left = left[1:]
         if len(left) == 0:
             break

@@ -168,10 +168,10 @@ class Compiled(_core.Replayer, transforms.Transformable):
         shape (n, entries), indices, indptr). Ints come out as floats too, since another lane may have others.
 
         Lanes run in blocks without the GIL, in as many threads as there are cores unless `threads` says otherwise, or
-        in pieces through `executor`, any that has submit() as concurrent.futures have it. Neither changes a bit of the
-        result. Elementary functions are NumPy's, within the ulps of tests/contract.py of a single call. A batch whose
-        lanes branch differently is split by variant. With `out`, arrays of float64 in the structure of the result are
-        filled.
+        in pieces through `executor`, any that has submit() as concurrent.futures have it. Neither changes a bit of what
+        a lane gives (docs/limits.md tells of lanes at the very edge of a branch). Elementary functions are NumPy's,
+        within the ulps of tests/contract.py of a single call. A batch whose lanes branch differently is split by
+        variant. With `out`, arrays of float64 in the structure of the result are filled.
 
         Raises TypeError where no argument is an array, ValueError where lanes differ in number, or there are none.
 
@@ -322,7 +322,7 @@ def compile(
     """
     if f is None:
         return functools.partial(compile, as_values=as_values, static=static, variants=variants, backend=backend)
-    if isinstance(f, Compiled) and (as_values, static, variants) == (False, (), 256):
+    if isinstance(f, Compiled) and (as_values, static, variants, backend) == (False, (), 256, None):
         return f
     if isinstance(f, Compiled):
         raise TypeError(f"compile: {f!r} is compiled already; give the options where it is")

@@ -220,10 +220,11 @@ def test_static_that_names_nothing(static):
 def test_what_cannot_be_compiled():
     with pytest.raises(TypeError, match=r"^compile: needs a function, found 3$"):
         pygrad.compile(3)
-    with pytest.raises(
-        TypeError, match=r"^compile: <compiled model> is compiled already; give the options where it is"
-    ):
-        pygrad.compile(pygrad.compile(model), as_values=True)
+    for options in ({"as_values": True}, {"backend": "cc"}):
+        with pytest.raises(
+            TypeError, match=r"^compile: <compiled model> is compiled already; give the options where it"
+        ):
+            pygrad.compile(pygrad.compile(model), **options)
 
 
 # ---- results
