@@ -25,6 +25,14 @@ pg_op_info pg_ops[PG_OP_COUNT] = {
     [PG_OP_released] = {.name = "released", .summary = "a node whose operands are gone"},
     [PG_OP_input] = {.name = "input", .summary = "an input of a program"},
     [PG_OP_constant] = {.name = "constant", .summary = "a constant of a program"},
+    [PG_OP_array] = {.name = "array", .summary = "numbers of a program, side by side"},
+    [PG_OP_pack] = {.name = "pack", .summary = "values, side by side"},
+    [PG_OP_element] = {.name = "element", .arity = 1, .summary = "one of an array"},
+    [PG_OP_loop] = {.name = "loop", .summary = "a program run for each step"},
+    [PG_OP_cond] = {.name = "cond", .summary = "one of two programs"},
+    [PG_OP_call] = {.name = "call", .summary = "a function of the user's"},
+    [PG_OP_result] = {.name = "result", .arity = 1, .summary = "what a loop, a condition or a call gives"},
+    [PG_OP_stack] = {.name = "stack", .arity = 1, .summary = "what each step of a loop gives, side by side"},
     [PG_OP_stand_in] = {.name = "stand_in", .arity = 1, .summary = "a leaf's place in the graph of its gradient"},
 };
 

@@ -23,8 +23,16 @@ enum pg_op {
     PG_OP_custom,                /* n-ary: an op of the user's, in Python */
     PG_OP_released,              /* what backward(retain_graph=False) leaves; `seen` holds what it was */
     PG_OP_stand_in,              /* of a leaf, in the graph of a gradient: see Note [Stand-ins] in py_gradient.c */
-    PG_OP_input,                 /* of a program: see program.h */
+    PG_OP_input,                 /* of a program, as all that follow: see program.h */
     PG_OP_constant,
+    PG_OP_array,
+    PG_OP_pack,
+    PG_OP_element,
+    PG_OP_loop,
+    PG_OP_cond,
+    PG_OP_call,
+    PG_OP_result,
+    PG_OP_stack,
     PG_OP_COUNT
 };
 

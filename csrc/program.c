@@ -34,13 +34,13 @@ static pg_index append(pg_program *program, pg_instruction instruction) {
 pg_program *pg_program_new(size_t inputs) {
     pg_program *program = calloc(1, sizeof *program);
     if (!program) return NULL;
+    program->input_count = inputs;
     for (size_t i = 0; i < inputs; i++) {
         if (append(program, (pg_instruction){.op = PG_OP_input, .in = {(pg_index)i}}) == PG_NONE) {
             pg_program_free(program);
             return NULL;
         }
     }
-    program->input_count = inputs;
     return program;
 }
 
@@ -51,28 +51,50 @@ static void *copied(const void *array, size_t count, size_t size, int *failed) {
     return copy;
 }
 
+/* What a region refers to has one holder more, or one less. */
+static void hold_parts(const pg_region *region, int more) {
+    for (int i = 0; i < 2; i++) {
+        if (!region->body[i]) continue;
+        if (more > 0) pg_program_hold(region->body[i]);
+        else pg_program_free(region->body[i]);
+    }
+    if (region->callee.self) region->callee.hold(region->callee.self, more);
+}
+
+pg_program *pg_program_hold(pg_program *program) {
+    program->holders++;
+    return program;
+}
+
 pg_program *pg_program_copy(const pg_program *program) {
     pg_program *copy = malloc(sizeof *copy);
     int failed = 0;
     if (!copy) return NULL;
     *copy = *program;
+    copy->holders = 0;
     copy->code_room = program->count;
     copy->constant_room = program->constant_count;
     copy->operand_room = program->operand_count;
     copy->output_room = program->output_count;
     copy->guard_room = program->guard_count;
+    copy->region_room = program->region_count;
     copy->code = copied(program->code, program->count, sizeof *copy->code, &failed);
     copy->constants = copied(program->constants, program->constant_count, sizeof *copy->constants, &failed);
     copy->operands = copied(program->operands, program->operand_count, sizeof *copy->operands, &failed);
     copy->outputs = copied(program->outputs, program->output_count, sizeof *copy->outputs, &failed);
     copy->guards = copied(program->guards, program->guard_count, sizeof *copy->guards, &failed);
+    copy->regions = copied(program->regions, program->region_count, sizeof *copy->regions, &failed);
+    for (size_t i = 0; copy->regions && i < copy->region_count; i++) hold_parts(&copy->regions[i], 1);
     if (!failed) return copy;
+    if (!copy->regions) copy->region_count = 0;
     pg_program_free(copy);
     return NULL;
 }
 
 void pg_program_free(pg_program *program) {
-    if (!program) return;
+    if (!program || program->holders-- > 0) return;
+    for (size_t i = 0; i < program->region_count; i++) hold_parts(&program->regions[i], -1);
+    free(program->regions);
     free(program->code);
     free(program->constants);
     free(program->operands);
@@ -96,13 +118,80 @@ pg_index pg_program_row(pg_program *program, int op, pg_index a, pg_index b, pg_
     return append(program, (pg_instruction){.op = (uint16_t)op, .in = {a, arity > 1 ? b : 0, arity > 2 ? c : 0}});
 }
 
-pg_index pg_program_many(pg_program *program, int op, const pg_index *operands, size_t count) {
+/* A list of operands: where it begins, or PG_NONE. */
+static pg_index list(pg_program *program, const pg_index *operands, size_t count) {
     size_t start = program->operand_count;
     for (size_t i = 0; i < count; i++) {
         if (GROW(program, operands, operand) < 0) return PG_NONE;
         program->operands[program->operand_count++] = operands[i];
     }
-    return append(program, (pg_instruction){.op = (uint16_t)op, .in = {(pg_index)start, (pg_index)count}});
+    return (pg_index)start;
+}
+
+pg_index pg_program_many(pg_program *program, int op, const pg_index *operands, size_t count) {
+    pg_index start = list(program, operands, count);
+    if (start == PG_NONE) return PG_NONE;
+    return append(program, (pg_instruction){.op = (uint16_t)op, .in = {start, (pg_index)count}});
+}
+
+pg_index pg_program_array(pg_program *program, const double *numbers, size_t count) {
+    size_t start = program->constant_count;
+    for (size_t i = 0; i < count; i++) {
+        if (GROW(program, constants, constant) < 0) return PG_NONE;
+        program->constants[program->constant_count++] = numbers[i];
+    }
+    return append(program, (pg_instruction){.op = PG_OP_array, .in = {(pg_index)start, (pg_index)count}});
+}
+
+/* The array of which these are all elements in order, or PG_NONE. */
+static pg_index array_of_elements(const pg_program *program, const pg_index *operands, size_t count) {
+    if (!count || program->code[operands[0]].op != PG_OP_element) return PG_NONE;
+    pg_index array = program->code[operands[0]].in[0];
+    if (pg_length_of(program, array) != count) return PG_NONE;
+    for (size_t i = 0; i < count; i++) {
+        const pg_instruction *element = &program->code[operands[i]];
+        if (element->op != PG_OP_element || element->in[0] != array || element->in[1] != i) return PG_NONE;
+    }
+    return array;
+}
+
+pg_index pg_program_pack(pg_program *program, const pg_index *operands, size_t count) {
+    pg_index whole = array_of_elements(program, operands, count);
+    if (whole != PG_NONE) return whole;
+    size_t constants = 0;
+    while (constants < count && pg_is_constant(program, operands[constants])) constants++;
+    if (constants < count) return pg_program_many(program, PG_OP_pack, operands, count);
+    size_t start = program->constant_count;
+    for (size_t i = 0; i < count; i++) {
+        if (GROW(program, constants, constant) < 0) return PG_NONE;
+        program->constants[program->constant_count++] = pg_constant_of(program, operands[i]);
+    }
+    return append(program, (pg_instruction){.op = PG_OP_array, .in = {(pg_index)start, (pg_index)count}});
+}
+
+pg_index pg_program_element(pg_program *program, pg_index array, size_t number) {
+    const pg_instruction *instruction = &program->code[array];
+    if (instruction->op == PG_OP_pack) return program->operands[instruction->in[0] + number];
+    if (instruction->op == PG_OP_array) return pg_program_constant(program, program->constants[instruction->in[0] + number]);
+    return append(program, (pg_instruction){.op = PG_OP_element, .in = {array, (pg_index)number}});
+}
+
+pg_index pg_program_region(pg_program *program, int op, const pg_region *region, const pg_index *operands, size_t count) {
+    pg_index start = list(program, operands, count), number = (pg_index)program->region_count;
+    if (start == PG_NONE || GROW(program, regions, region) < 0) return PG_NONE;
+    pg_index value = append(program, (pg_instruction){.op = (uint16_t)op, .in = {start, (pg_index)count, number}});
+    if (value == PG_NONE) return PG_NONE;
+    program->regions[program->region_count++] = *region;
+    hold_parts(region, 1);
+    return value;
+}
+
+pg_index pg_program_result(pg_program *program, pg_index of, size_t number) {
+    return append(program, (pg_instruction){.op = PG_OP_result, .in = {of, (pg_index)number}});
+}
+
+pg_index pg_program_stack(pg_program *program, pg_index of, size_t number) {
+    return append(program, (pg_instruction){.op = PG_OP_stack, .in = {of, (pg_index)number}});
 }
 
 int pg_program_output(pg_program *program, pg_index value) {
@@ -119,7 +208,7 @@ int pg_program_guard(pg_program *program, pg_index value, double expected) {
 
 /* ---- operands ---- */
 
-static int is_many(int op) { return op == PG_OP_sum || op == PG_OP_dot; }
+static int is_many(int op) { return op == PG_OP_sum || op == PG_OP_dot || op == PG_OP_pack || pg_is_region(op); }
 
 size_t pg_operands_of(const pg_program *program, pg_index value) {
     const pg_instruction *instruction = &program->code[value];
@@ -131,38 +220,124 @@ pg_index pg_operand_of(const pg_program *program, pg_index value, size_t i) {
     return is_many(instruction->op) ? program->operands[instruction->in[0] + i] : instruction->in[i];
 }
 
+size_t pg_results_of(const pg_program *program, pg_index value) {
+    const pg_region *region = pg_region_of(program, value);
+    switch (program->code[value].op) {
+    case PG_OP_loop: return region->carries;
+    case PG_OP_cond: return region->body[0]->output_count;
+    default: return region->outputs;
+    }
+}
+
+size_t pg_stacks_of(const pg_program *program, pg_index value) {
+    const pg_region *region = pg_region_of(program, value);
+    if (program->code[value].op != PG_OP_loop) return 0;
+    return region->body[0]->output_count - region->carries + (region->saves ? region->carries : 0);
+}
+
+enum pg_kind pg_kind_of(const pg_program *program, pg_index value) {
+    int op = program->code[value].op;
+    if (pg_is_region(op)) return PG_REGION_KIND;
+    return op == PG_OP_array || op == PG_OP_pack || op == PG_OP_stack ? PG_ARRAY_KIND : PG_NUMBER_KIND;
+}
+
+size_t pg_length_of(const pg_program *program, pg_index array) {
+    const pg_instruction *instruction = &program->code[array];
+    return instruction->op == PG_OP_stack ? pg_region_of(program, instruction->in[0])->length : instruction->in[1];
+}
+
 /* ---- checking ---- */
 
-static const char *check_instruction(const pg_program *program, pg_index value) {
+static const char *check_nested(const pg_program *program, int depth);
+
+/* A region that came from elsewhere, by itself. */
+static const char *check_region(int op, const pg_region *region, size_t operands, int depth) {
+    int bodies = op == PG_OP_loop ? 1 : op == PG_OP_cond ? 2 : 0;
+    for (int i = 0; i < 2; i++) {
+        if ((i < bodies) != (region->body[i] != NULL)) return "a body is missing";
+        if (i >= bodies) continue;
+        const char *wrong = check_nested(region->body[i], depth + 1);
+        if (wrong) return wrong;
+        if (region->body[i]->guard_count) return "a body has guards";
+    }
+    if (op == PG_OP_call) return region->callee.run ? NULL : "a call has no function";
+    if (op == PG_OP_cond) {
+        if (!operands || region->body[0]->input_count != operands - 1 || region->body[1]->input_count != operands - 1)
+            return "a condition has a wrong number of operands";
+        return region->body[0]->output_count == region->body[1]->output_count ? NULL : "a condition gives now more, now less";
+    }
+    if (region->length < 1 || region->length >= PG_NONE) return "a loop has no steps";
+    if (region->carries > operands || region->shared > operands - region->carries ||
+        region->arrays != operands - region->carries - region->shared || region->body[0]->input_count != operands)
+        return "a loop has a wrong number of operands";
+    return region->body[0]->output_count >= region->carries ? NULL : "a loop does not carry on what it carries";
+}
+
+/* The kinds of operands; they are known to come before. */
+static const char *check_operands(const pg_program *program, pg_index value) {
+    const pg_instruction *instruction = &program->code[value];
+    int op = instruction->op;
+    if (op == PG_OP_result || op == PG_OP_stack) {
+        pg_index of = instruction->in[0];
+        if (pg_kind_of(program, of) != PG_REGION_KIND) return "a result is of nothing that gives results";
+        size_t count = op == PG_OP_result ? pg_results_of(program, of) : pg_stacks_of(program, of);
+        return instruction->in[1] < count ? NULL : "a result is not given";
+    }
+    if (op == PG_OP_element) {
+        if (pg_kind_of(program, instruction->in[0]) != PG_ARRAY_KIND) return "an element is of no array";
+        return instruction->in[1] < pg_length_of(program, instruction->in[0]) ? NULL : "an array has no such element";
+    }
+    const pg_region *loop = op == PG_OP_loop ? pg_region_of(program, value) : NULL;
+    size_t count = pg_operands_of(program, value), numbers = loop ? loop->carries + loop->shared : count;
+    for (size_t i = 0; i < count; i++) {
+        pg_index operand = pg_operand_of(program, value, i);
+        if (pg_kind_of(program, operand) != (i < numbers ? PG_NUMBER_KIND : PG_ARRAY_KIND)) return "an operand is of a wrong kind";
+        if (i >= numbers && pg_length_of(program, operand) != loop->length) return "an array is not as long as its loop";
+    }
+    return NULL;
+}
+
+static const char *check_instruction(const pg_program *program, pg_index value, int depth) {
     const pg_instruction *instruction = &program->code[value];
     int op = instruction->op;
     if (value < program->input_count)
         return op == PG_OP_input && instruction->in[0] == value ? NULL : "an input is missing";
     if (op == PG_OP_constant) return instruction->in[0] < program->constant_count ? NULL : "a constant is missing";
+    if (op == PG_OP_array) {
+        size_t start = instruction->in[0], count = instruction->in[1];
+        return start <= program->constant_count && count <= program->constant_count - start ? NULL : "an array is too long";
+    }
     if (is_many(op)) {
         size_t start = instruction->in[0], count = instruction->in[1];
         if (start > program->operand_count || count > program->operand_count - start) return "an operand list is too long";
         if (op == PG_OP_dot && count % 2) return "a dot has an odd number of operands";
-    } else if (op < 1 || op >= PG_OP_TABLE_END) {
+        if (pg_is_region(op) && instruction->in[2] >= program->region_count) return "a region is missing";
+    } else if (op != PG_OP_element && op != PG_OP_result && op != PG_OP_stack && (op < 1 || op >= PG_OP_TABLE_END)) {
         return "an opcode is unknown";
     }
     for (size_t i = 0; i < pg_operands_of(program, value); i++)
         if (pg_operand_of(program, value, i) >= value) return "an operand is not computed before it is used";
-    return NULL;
+    const char *wrong = pg_is_region(op) ? check_region(op, pg_region_of(program, value), instruction->in[1], depth) : NULL;
+    return wrong ? wrong : check_operands(program, value);
 }
 
-const char *pg_program_check(const pg_program *program) {
+static const char *check_nested(const pg_program *program, int depth) {
+    if (depth > PG_MOST_NESTED) return "bodies are nested too deeply";
     if (program->input_count > program->count) return "an input is missing";
     for (size_t i = 0; i < program->count; i++) {
-        const char *wrong = check_instruction(program, (pg_index)i);
+        const char *wrong = check_instruction(program, (pg_index)i, depth);
         if (wrong) return wrong;
     }
     for (size_t i = 0; i < program->output_count; i++)
-        if (program->outputs[i] >= program->count) return "an output is not computed";
+        if (program->outputs[i] >= program->count || pg_kind_of(program, program->outputs[i]) != PG_NUMBER_KIND)
+            return "an output is not computed";
     for (size_t i = 0; i < program->guard_count; i++)
-        if (program->guards[i].value >= program->count) return "a guard is not computed";
+        if (program->guards[i].value >= program->count || pg_kind_of(program, program->guards[i].value) != PG_NUMBER_KIND)
+            return "a guard is not computed";
     return NULL;
 }
+
+const char *pg_program_check(const pg_program *program) { return check_nested(program, 0); }
 
 /* ---- printing ---- */
 
@@ -172,17 +347,27 @@ int pg_instruction_text(const pg_program *program, pg_index value, char *text, s
     const pg_instruction *instruction = &program->code[value];
     size_t used = 0, operands = pg_operands_of(program, value);
 #define PRINT(...) used += (size_t)snprintf(used < room ? text + used : NULL, used < room ? room - used : 0, __VA_ARGS__)
-    if (instruction->op == PG_OP_input) {
-        PRINT("v%u = input %u", value, instruction->in[0]);
-    } else if (instruction->op == PG_OP_constant) {
-        PRINT("v%u = %.17g", value, pg_constant_of(program, value));
-    } else {
-        PRINT("v%u = %s", value, pg_ops[instruction->op].name);
-        for (size_t i = 0; i < operands; i++) {
-            int left_out = operands > OPERANDS_SHOWN && i >= OPERANDS_SHOWN / 2 && i < operands - OPERANDS_SHOWN / 2;
-            if (!left_out) PRINT(" v%u", pg_operand_of(program, value, i));
-            else if (i == OPERANDS_SHOWN / 2) PRINT(" ...");
-        }
+    switch (instruction->op) {
+    case PG_OP_input: PRINT("v%u = input %u", value, instruction->in[0]); break;
+    case PG_OP_constant: PRINT("v%u = %.17g", value, pg_constant_of(program, value)); break;
+    case PG_OP_array: PRINT("v%u = array of %u constants", value, instruction->in[1]); break;
+    case PG_OP_element:
+    case PG_OP_result:
+    case PG_OP_stack:
+        PRINT("v%u = %s %u of v%u", value, pg_ops[instruction->op].name, instruction->in[1], instruction->in[0]);
+        break;
+    case PG_OP_loop:
+        PRINT("v%u = loop %zu steps%s, body %u:", value, pg_region_of(program, value)->length,
+              pg_region_of(program, value)->backwards ? " backwards" : "", instruction->in[2]);
+        break;
+    case PG_OP_cond: PRINT("v%u = cond, bodies %u:", value, instruction->in[2]); break;
+    default: PRINT("v%u = %s", value, pg_ops[instruction->op].name);
+    }
+    int is_shown = instruction->op != PG_OP_element && instruction->op != PG_OP_result && instruction->op != PG_OP_stack;
+    for (size_t i = 0; is_shown && i < operands; i++) {
+        int left_out = operands > OPERANDS_SHOWN && i >= OPERANDS_SHOWN / 2 && i < operands - OPERANDS_SHOWN / 2;
+        if (!left_out) PRINT(" v%u", pg_operand_of(program, value, i));
+        else if (i == OPERANDS_SHOWN / 2) PRINT(" ...");
     }
 #undef PRINT
     return (int)used;
@@ -202,15 +387,92 @@ static double evaluate_many(const pg_program *program, pg_index value, const dou
     return total;
 }
 
-void pg_program_evaluate(const pg_program *program, const double *inputs, double *values) {
-    for (size_t i = 0; i < program->count; i++) {
+/* What regions and arrays hold: of a region its results and then its stacks, of an array its elements. */
+static double *held_by(const pg_program *program, pg_index value, double **held) {
+    const pg_instruction *instruction = &program->code[value];
+    if (instruction->op != PG_OP_stack) return held[value];
+    pg_index loop = instruction->in[0];
+    return held[loop] + pg_results_of(program, loop) + instruction->in[1] * pg_region_of(program, loop)->length;
+}
+
+static int run_body(const pg_program *body, const double *inputs, double *outputs) {
+    double *values = malloc((body->count ? body->count : 1) * sizeof *values);
+    int failed = !values || pg_program_evaluate(body, inputs, values) < 0;
+    for (size_t i = 0; i < body->output_count && !failed; i++) outputs[i] = values[body->outputs[i]];
+    free(values);
+    return failed ? -1 : 0;
+}
+
+static int evaluate_loop(const pg_program *program, pg_index value, double *inputs, double **held) {
+    const pg_region *region = pg_region_of(program, value);
+    const pg_program *body = region->body[0];
+    size_t carries = region->carries, own = body->output_count - carries, length = region->length;
+    double *results = held[value], *stacks = results + carries, *outputs = malloc((body->output_count + 1) * sizeof *outputs);
+    int failed = !outputs;
+    for (size_t step = 0; step < length && !failed; step++) {
+        size_t at = region->backwards ? length - 1 - step : step;
+        for (size_t i = 0; i < region->arrays; i++) {
+            size_t place = carries + region->shared + i;
+            inputs[place] = held_by(program, pg_operand_of(program, value, place), held)[at];
+        }
+        for (size_t i = 0; region->saves && i < carries; i++) stacks[(own + i) * length + at] = inputs[i];
+        failed = run_body(body, inputs, outputs) < 0;
+        for (size_t i = 0; i < carries && !failed; i++) inputs[i] = outputs[i];
+        for (size_t i = 0; i < own && !failed; i++) stacks[i * length + at] = outputs[carries + i];
+    }
+    if (carries) memcpy(results, inputs, carries * sizeof *results);
+    free(outputs);
+    return failed ? -1 : 0;
+}
+
+static int evaluate_region(const pg_program *program, pg_index value, const double *values, double **held) {
+    const pg_region *region = pg_region_of(program, value);
+    size_t operands = pg_operands_of(program, value);
+    size_t room = pg_results_of(program, value) + pg_stacks_of(program, value) * region->length + 1;
+    double *inputs = malloc((operands + 1) * sizeof *inputs);
+    held[value] = malloc(room * sizeof **held);
+    int failed = !inputs || !held[value];
+    for (size_t i = 0; i < operands && !failed; i++) inputs[i] = values[pg_operand_of(program, value, i)];
+    if (!failed) {
+        int op = program->code[value].op;
+        if (op == PG_OP_loop) failed = evaluate_loop(program, value, inputs, held);
+        else if (op == PG_OP_cond) failed = run_body(region->body[inputs[0] == 0], inputs + 1, held[value]);
+        else failed = region->callee.run(region->callee.self, inputs, held[value]);
+    }
+    free(inputs);
+    return failed ? -1 : 0;
+}
+
+static int evaluate_array(const pg_program *program, pg_index value, const double *values, double **held) {
+    const pg_instruction *instruction = &program->code[value];
+    size_t count = instruction->in[1];
+    if (!(held[value] = malloc((count + 1) * sizeof **held))) return -1;
+    for (size_t i = 0; i < count; i++)
+        held[value][i] = instruction->op == PG_OP_array ? program->constants[instruction->in[0] + i]
+                                                        : values[program->operands[instruction->in[0] + i]];
+    return 0;
+}
+
+int pg_program_evaluate(const pg_program *program, const double *inputs, double *values) {
+    double **held = calloc(program->count ? program->count : 1, sizeof *held);
+    int failed = !held;
+    for (size_t i = 0; i < program->count && !failed; i++) {
         const pg_instruction *instruction = &program->code[i];
-        const pg_index *in = instruction->in;
+        const pg_index *in = instruction->in, value = (pg_index)i;
+        values[i] = 0;
         switch (instruction->op) {
         case PG_OP_input: values[i] = inputs[in[0]]; break;
         case PG_OP_constant: values[i] = program->constants[in[0]]; break;
         case PG_OP_sum:
-        case PG_OP_dot: values[i] = evaluate_many(program, (pg_index)i, values); break;
+        case PG_OP_dot: values[i] = evaluate_many(program, value, values); break;
+        case PG_OP_array:
+        case PG_OP_pack: failed = evaluate_array(program, value, values, held); break;
+        case PG_OP_element: values[i] = held_by(program, in[0], held)[in[1]]; break;
+        case PG_OP_loop:
+        case PG_OP_cond:
+        case PG_OP_call: failed = evaluate_region(program, value, values, held); break;
+        case PG_OP_result: values[i] = held[in[0]][in[1]]; break;
+        case PG_OP_stack: break;
         default: {
             int arity = pg_ops[instruction->op].arity;
             values[i] = pg_forward(instruction->op, values[in[0]], arity > 1 ? values[in[1]] : 0.0,
@@ -218,4 +480,7 @@ void pg_program_evaluate(const pg_program *program, const double *inputs, double
         }
         }
     }
+    for (size_t i = 0; held && i < program->count; i++) free(held[i]);
+    free(held);
+    return failed ? -1 : 0;
 }
