@@ -6,11 +6,21 @@
 #include <string.h>
 
 #include "scalar.h"
+#include "trim.h"
+
+/* A body, and what it became. */
+typedef struct {
+    const pg_program *from;
+    pg_program *to;
+} optimised_body;
 
 typedef struct {
     pg_program *to;
     pg_index *table; /* open addressing by what an instruction computes; PG_NONE where free */
     size_t slots;    /* a power of two, more than twice as many as there will be instructions */
+    optimised_body *bodies;
+    pg_index *regions; /* the loops, conditions and calls made so far */
+    size_t body_count, made_count;
     pg_optimise_report *report;
 } builder;
 
@@ -66,17 +76,20 @@ static pg_index constant(builder *b, double number) {
     return b->table[slot] = pg_program_constant(b->to, number);
 }
 
-static pg_index row(builder *b, int op, pg_index p, pg_index q, pg_index r) {
-    if (2 * (b->to->count + 1) > b->slots && rehash(b) < 0) return PG_NONE;
-    int arity = pg_ops[op].arity;
-    pg_instruction wanted = {.op = (uint16_t)op, .in = {p, arity > 1 ? q : 0, arity > 2 ? r : 0}};
+/* Where such an instruction is, or will be; NULL where memory runs out. */
+static pg_index *place_of(builder *b, pg_instruction wanted) {
+    if (2 * (b->to->count + 1) > b->slots && rehash(b) < 0) return NULL;
     size_t slot = hash_of(wanted) & (b->slots - 1);
-    for (; b->table[slot] != PG_NONE; slot = (slot + 1) & (b->slots - 1)) {
-        if (!is_same(b, b->table[slot], wanted)) continue;
-        b->report->merged++;
-        return b->table[slot];
-    }
-    return b->table[slot] = pg_program_row(b->to, op, p, q, r);
+    while (b->table[slot] != PG_NONE && !is_same(b, b->table[slot], wanted)) slot = (slot + 1) & (b->slots - 1);
+    return &b->table[slot];
+}
+
+static pg_index row(builder *b, int op, pg_index p, pg_index q, pg_index r) {
+    int arity = pg_ops[op].arity;
+    pg_index *place = place_of(b, (pg_instruction){.op = (uint16_t)op, .in = {p, arity > 1 ? q : 0, arity > 2 ? r : 0}});
+    if (!place) return PG_NONE;
+    b->report->merged += *place != PG_NONE;
+    return *place != PG_NONE ? *place : (*place = pg_program_row(b->to, op, p, q, r));
 }
 
 /* ---- identities: each is exact in IEEE 754 for all operands, signed zeros, inf and nan among them ---- */
@@ -198,12 +211,116 @@ static pg_index rebuilt_many(builder *b, const pg_program *from, pg_index value,
     return total;
 }
 
+/* ---- regions ---- */
+
+static void add_report(pg_optimise_report *all, const pg_optimise_report *of_body) {
+    all->before += of_body->before;
+    all->folded += of_body->folded;
+    all->simplified += of_body->simplified;
+    all->merged += of_body->merged;
+    all->dead += of_body->dead;
+}
+
+/* A body made smaller, once however many regions have it: what has the same body stays comparable. */
+static pg_program *optimised(builder *b, const pg_program *body) {
+    for (size_t i = 0; i < b->body_count; i++)
+        if (b->bodies[i].from == body) return b->bodies[i].to;
+    optimised_body *moved = realloc(b->bodies, (b->body_count + 1) * sizeof *moved);
+    if (!moved) return NULL;
+    b->bodies = moved;
+    pg_optimise_report report;
+    pg_program *made = pg_optimise(body, &report);
+    if (!made) return NULL;
+    add_report(b->report, &report);
+    b->bodies[b->body_count++] = (optimised_body){body, made};
+    return made;
+}
+
+static int is_same_region(const builder *b, pg_index value, int op, const pg_region *region, const pg_index *operands,
+                          size_t count) {
+    const pg_instruction *instruction = &b->to->code[value];
+    const pg_region *other = pg_region_of(b->to, value);
+    return instruction->op == op && instruction->in[1] == count && other->body[0] == region->body[0] &&
+           other->body[1] == region->body[1] && other->callee.self == region->callee.self &&
+           other->callee.run == region->callee.run && other->length == region->length &&
+           other->backwards == region->backwards && other->carries == region->carries &&
+           memcmp(b->to->operands + instruction->in[0], operands, count * sizeof *operands) == 0;
+}
+
+/* The region on these operands: the one that is there already, which from now on may save more, or a new one. */
+static pg_index region_on(builder *b, int op, const pg_region *region, const pg_index *operands, size_t count) {
+    for (size_t i = 0; i < b->made_count; i++) {
+        if (!is_same_region(b, b->regions[i], op, region, operands, count)) continue;
+        pg_region_of(b->to, b->regions[i])->saves |= region->saves;
+        b->report->merged++;
+        return b->regions[i];
+    }
+    pg_index *moved = realloc(b->regions, (b->made_count + 1) * sizeof *moved);
+    if (!moved) return PG_NONE;
+    b->regions = moved;
+    return b->regions[b->made_count++] = pg_program_region(b->to, op, region, operands, count);
+}
+
+static pg_index rebuilt_list(builder *b, const pg_program *from, pg_index value, const pg_index *places) {
+    const pg_instruction *instruction = &from->code[value];
+    size_t count = instruction->in[1];
+    pg_index *operands = malloc((count ? count : 1) * sizeof *operands), made = PG_NONE;
+    if (!operands) return PG_NONE;
+    for (size_t i = 0; i < count; i++) operands[i] = places[from->operands[instruction->in[0] + i]];
+    if (instruction->op == PG_OP_pack) {
+        made = pg_program_pack(b->to, operands, count);
+    } else {
+        pg_region region = *pg_region_of(from, value);
+        int failed = 0;
+        for (int i = 0; i < 2 && instruction->op != PG_OP_call; i++)
+            failed |= region.body[i] && !(region.body[i] = optimised(b, region.body[i]));
+        b->report->before++;
+        if (!failed) made = region_on(b, instruction->op, &region, operands, count);
+    }
+    free(operands);
+    return made;
+}
+
+/* What a region gives, where that is known without it: a value of `to`, or PG_NONE. */
+static pg_index known_result(builder *b, int op, pg_index of, pg_index number) {
+    const pg_program *body = pg_region_of(b->to, of)->body[0];
+    if (b->to->code[of].op != PG_OP_loop) return PG_NONE;
+    size_t output = number + (op == PG_OP_stack ? pg_region_of(b->to, of)->carries : 0);
+    if (output >= body->output_count) return PG_NONE;
+    pg_index value = body->outputs[output];
+    if (op == PG_OP_result && pg_is_constant(body, value)) return constant(b, pg_constant_of(body, value));
+    int unchanged = op == PG_OP_result ? value == number
+                  : value < body->input_count && value >= body->input_count - pg_region_of(b->to, of)->arrays;
+    return unchanged ? pg_operand_of(b->to, of, value) : PG_NONE;
+}
+
+static pg_index rebuilt_part(builder *b, int op, pg_index of, pg_index number) {
+    pg_index known = op == PG_OP_element ? PG_NONE : known_result(b, op, of, number);
+    if (known != PG_NONE) return given(b, known);
+    pg_index *place = place_of(b, (pg_instruction){.op = (uint16_t)op, .in = {of, number}});
+    if (!place) return PG_NONE;
+    if (*place != PG_NONE) return *place;
+    if (op == PG_OP_result) return *place = pg_program_result(b->to, of, number);
+    if (op == PG_OP_stack) return *place = pg_program_stack(b->to, of, number);
+    pg_index element = pg_program_element(b->to, of, number);
+    if (element != PG_NONE && b->to->code[element].op == PG_OP_element) *place = element;
+    return element;
+}
+
 static pg_index rebuilt(builder *b, const pg_program *from, pg_index value, const pg_index *places) {
     const pg_instruction *instruction = &from->code[value];
     const pg_index *in = instruction->in;
     switch (instruction->op) {
     case PG_OP_input: return value;
     case PG_OP_constant: return constant(b, pg_constant_of(from, value));
+    case PG_OP_array: return pg_program_array(b->to, from->constants + in[0], in[1]);
+    case PG_OP_pack:
+    case PG_OP_loop:
+    case PG_OP_cond:
+    case PG_OP_call: return rebuilt_list(b, from, value, places);
+    case PG_OP_element:
+    case PG_OP_result:
+    case PG_OP_stack: return rebuilt_part(b, instruction->op, places[in[0]], in[1]);
     case PG_OP_sum:
     case PG_OP_dot: return rebuilt_many(b, from, value, places);
     default: {
@@ -223,53 +340,109 @@ static int carry_over(pg_program *to, const pg_program *from, const pg_index *pl
     return 0;
 }
 
-/* ---- the second pass ---- */
+/* ---- the second pass: what is live, and no more of a region than that ---- */
 
-static void mark_live(const pg_program *program, uint8_t *live) {
-    for (size_t i = 0; i < program->output_count; i++) live[program->outputs[i]] = 1;
-    for (size_t i = 0; i < program->guard_count; i++) live[program->guards[i].value] = 1;
-    for (size_t i = program->count; i-- > 0;) {
-        if (!live[i]) continue;
-        for (size_t k = 0; k < pg_operands_of(program, (pg_index)i); k++) live[pg_operand_of(program, (pg_index)i, k)] = 1;
-    }
+typedef struct {
+    const pg_program *from;
+    pg_program *to;
+    uint8_t *live;
+    pg_index *places;
+    pg_trimmed *trimmed; /* of each region */
+    pg_optimise_report *report;
+} stripper;
+
+static int want(stripper *s, pg_index region, size_t number) {
+    pg_trimmed *trimmed = &s->trimmed[s->from->code[region].in[2]];
+    s->live[region] = 1;
+    if (!trimmed->wanted && pg_trimmed_init(trimmed, s->from, region) < 0) return -1;
+    trimmed->wanted[number] = 1;
+    return 0;
 }
 
-static int stripped_into(pg_program *to, const pg_program *from, const uint8_t *live, pg_index *places,
-                         pg_optimise_report *report) {
-    for (size_t i = 0; i < from->count; i++) {
+/* From the last to the first, so that what is wanted of a region is known when it is met. */
+static int mark_live(stripper *s) {
+    const pg_program *from = s->from;
+    for (size_t i = 0; i < from->output_count; i++) s->live[from->outputs[i]] = 1;
+    for (size_t i = 0; i < from->guard_count; i++) s->live[from->guards[i].value] = 1;
+    for (size_t i = from->count; i-- > 0;) {
+        if (!s->live[i]) continue;
         const pg_instruction *instruction = &from->code[i];
-        const pg_index *in = instruction->in;
-        if (i < from->input_count) {
-            places[i] = (pg_index)i;
-        } else if (!live[i]) {
-            report->dead += instruction->op != PG_OP_constant;
-        } else if (instruction->op == PG_OP_constant) {
-            places[i] = pg_program_constant(to, pg_constant_of(from, (pg_index)i));
-        } else {
-            int arity = pg_ops[instruction->op].arity;
-            places[i] = pg_program_row(to, instruction->op, places[in[0]], arity > 1 ? places[in[1]] : 0,
-                                       arity > 2 ? places[in[2]] : 0);
-            report->after++;
-        }
-        if (places[i] == PG_NONE && live[i]) return -1;
+        pg_index of = instruction->in[0];
+        int failed = 0;
+        if (instruction->op == PG_OP_result) failed = want(s, of, instruction->in[1]);
+        else if (instruction->op == PG_OP_stack) failed = want(s, of, pg_results_of(from, of) + instruction->in[1]);
+        else if (pg_is_region(instruction->op)) failed = pg_trim(&s->trimmed[instruction->in[2]], from, (pg_index)i);
+        if (failed) return -1;
+        const pg_trimmed *trimmed = pg_is_region(instruction->op) ? &s->trimmed[instruction->in[2]] : NULL;
+        size_t count = trimmed ? trimmed->operand_count : pg_operands_of(from, (pg_index)i);
+        for (size_t k = 0; k < count; k++)
+            s->live[pg_operand_of(from, (pg_index)i, trimmed ? trimmed->operands[k] : k)] = 1;
     }
-    return carry_over(to, from, places);
+    return 0;
+}
+
+static pg_index stripped_region(stripper *s, pg_index value) {
+    const pg_instruction *instruction = &s->from->code[value];
+    const pg_trimmed *trimmed = &s->trimmed[instruction->in[2]];
+    pg_index *operands = malloc((trimmed->operand_count + 1) * sizeof *operands), made;
+    if (!operands) return PG_NONE;
+    for (size_t i = 0; i < trimmed->operand_count; i++)
+        operands[i] = s->places[pg_operand_of(s->from, value, trimmed->operands[i])];
+    made = pg_program_region(s->to, instruction->op, &trimmed->region, operands, trimmed->operand_count);
+    free(operands);
+    for (int i = 0; i < 2; i++) {
+        const pg_program *body = trimmed->region.body[i];
+        if (body && instruction->op != PG_OP_call) s->report->after += pg_program_size(body);
+    }
+    return made;
+}
+
+static pg_index stripped_value(stripper *s, pg_index value) {
+    const pg_instruction *instruction = &s->from->code[value];
+    pg_index of = instruction->in[0];
+    int op = instruction->op;
+    if (pg_is_region(op)) return stripped_region(s, value);
+    if (op != PG_OP_result && op != PG_OP_stack) return pg_program_append(s->to, s->from, value, s->places);
+    size_t number = instruction->in[1] + (op == PG_OP_stack ? pg_results_of(s->from, of) : 0);
+    pg_index now = s->trimmed[s->from->code[of].in[2]].number[number];
+    return op == PG_OP_stack ? pg_program_stack(s->to, s->places[of], now) : pg_program_result(s->to, s->places[of], now);
+}
+
+static int strip_all(stripper *s) {
+    const pg_program *from = s->from;
+    if (mark_live(s) < 0) return -1;
+    for (size_t i = 0; i < from->count; i++) {
+        int op = from->code[i].op;
+        if (i < from->input_count) {
+            s->places[i] = (pg_index)i;
+        } else if (!s->live[i]) {
+            s->report->dead += pg_is_work(op);
+        } else {
+            s->places[i] = stripped_value(s, (pg_index)i);
+            s->report->after += pg_is_work(op);
+            if (s->places[i] == PG_NONE) return -1;
+        }
+    }
+    return carry_over(s->to, from, s->places);
 }
 
 static pg_program *strip(const pg_program *program, pg_optimise_report *report) {
-    uint8_t *live = calloc(program->count ? program->count : 1, 1);
-    pg_index *places = malloc((program->count ? program->count : 1) * sizeof *places);
-    pg_program *to = pg_program_new(program->input_count);
-    int failed = !live || !places || !to;
+    size_t count = program->count ? program->count : 1;
+    stripper s = {.from = program, .to = pg_program_new(program->input_count), .report = report};
+    s.live = calloc(count, 1);
+    s.places = malloc(count * sizeof *s.places);
+    s.trimmed = calloc(program->region_count + 1, sizeof *s.trimmed);
+    int failed = !s.live || !s.places || !s.to || !s.trimmed;
     if (!failed) {
-        memset(places, 0xff, program->count * sizeof *places);
-        mark_live(program, live);
-        failed = stripped_into(to, program, live, places, report) < 0;
+        memset(s.places, 0xff, program->count * sizeof *s.places);
+        failed = strip_all(&s) < 0;
     }
-    free(live);
-    free(places);
-    if (!failed) return to;
-    pg_program_free(to);
+    for (size_t i = 0; s.trimmed && i < program->region_count; i++) pg_trimmed_free(&s.trimmed[i]);
+    free(s.live);
+    free(s.places);
+    free(s.trimmed);
+    if (!failed) return s.to;
+    pg_program_free(s.to);
     return NULL;
 }
 
@@ -285,6 +458,9 @@ pg_program *pg_optimise(const pg_program *program, pg_optimise_report *report) {
     }
     if (!failed && carry_over(b.to, program, places) == 0) result = strip(b.to, report);
     pg_program_free(b.to);
+    for (size_t i = 0; i < b.body_count; i++) pg_program_free(b.bodies[i].to);
+    free(b.bodies);
+    free(b.regions);
     free(b.table);
     free(places);
     return result;

@@ -6,6 +6,12 @@
 
 enum { WINDOW = 2048 };
 
+/* Slots side by side, and the last value that reads them. */
+typedef struct {
+    size_t length, last;
+    uint32_t slot;
+} stretch;
+
 typedef struct {
     const pg_program *program;
     pg_plan *plan;
@@ -24,6 +30,11 @@ typedef struct {
     uint16_t active[PG_PLAN_OPS];
     size_t active_count;
     uint32_t draining; /* the opcode of the run under way */
+    /* where there are regions */
+    size_t *last;                      /* of each value the last that reads it */
+    pg_index *first_part, *next_part;  /* of a region the results and stacks that are taken of it */
+    stretch *stretches;
+    size_t stretch_count, stretch_room;
 } planner;
 
 /* ---- fusing ---- */
@@ -120,8 +131,7 @@ static void get_ready(planner *p, pg_index value) {
 }
 
 static int is_unit(const planner *p, size_t value) {
-    int op = p->program->code[value].op;
-    return op != PG_OP_input && op != PG_OP_constant && !p->inner[value];
+    return p->program->code[value].op < PG_OP_TABLE_END && !p->inner[value];
 }
 
 /* Within the window: who waits for whom. `followers` are sorted by what they follow. */
@@ -184,14 +194,144 @@ static int schedule_window(planner *p) {
     return 0;
 }
 
+/* ---- arrays and regions: each is a run of its own, between windows ---- */
+
+/* Who reads a value last: what is put out, nobody is the last of. A pair that is fused reads when its outer one does. */
+static void find_last(planner *p) {
+    const pg_program *program = p->program;
+    for (size_t i = 0; i < program->output_count; i++) p->last[program->outputs[i]] = SIZE_MAX;
+    for (size_t i = 0; i < program->guard_count; i++) p->last[program->guards[i].value] = SIZE_MAX;
+    for (size_t i = program->count; i-- > 0;) {
+        int op = program->code[i].op, is_part = op == PG_OP_element || op == PG_OP_result || op == PG_OP_stack;
+        size_t reader = p->inner[i] || is_part ? (p->last[i] > i ? p->last[i] : i) : i;
+        for (size_t k = 0; k < pg_operands_of(program, (pg_index)i); k++) {
+            size_t *last = &p->last[pg_operand_of(program, (pg_index)i, k)];
+            if (reader > *last) *last = reader;
+        }
+        if (op != PG_OP_result && op != PG_OP_stack) continue;
+        p->next_part[i] = p->first_part[program->code[i].in[0]];
+        p->first_part[program->code[i].in[0]] = (pg_index)i;
+    }
+}
+
+/* So many slots side by side, until `last`; those that nothing after `now` reads serve again. 0, or -1. */
+static int take_stretch(planner *p, size_t length, size_t now, size_t last, uint32_t *slot) {
+    for (size_t i = 0; i < p->stretch_count; i++) {
+        stretch *found = &p->stretches[i];
+        if (found->length != length || found->last >= now) continue;
+        found->last = last;
+        *slot = found->slot;
+        return 0;
+    }
+    if (length >= PG_NONE - p->plan->slot_count) return -1;
+    if (p->stretch_count == p->stretch_room) {
+        size_t room = p->stretch_room ? 2 * p->stretch_room : 16;
+        stretch *moved = realloc(p->stretches, room * sizeof *moved);
+        if (!moved) return -1;
+        p->stretches = moved;
+        p->stretch_room = room;
+    }
+    *slot = (uint32_t)p->plan->slot_count;
+    p->plan->slot_count += length;
+    p->stretches[p->stretch_count++] = (stretch){length, last, *slot};
+    return 0;
+}
+
+static int is_barrier(int op) { return op == PG_OP_pack || pg_is_region(op); }
+
+/* Inputs side by side are an array as they lie. */
+static int is_of_inputs(const planner *p, pg_index pack) {
+    for (size_t i = 0; i < pg_operands_of(p->program, pack); i++) {
+        pg_index operand = pg_operand_of(p->program, pack, i);
+        if (operand >= p->program->input_count || operand != pg_operand_of(p->program, pack, 0) + i) return 0;
+    }
+    return 1;
+}
+
+static int plan_pack(planner *p, pg_index value) {
+    size_t count = pg_operands_of(p->program, value);
+    if (is_of_inputs(p, value)) {
+        p->slot[value] = count ? p->slot[pg_operand_of(p->program, value, 0)] : 0;
+        return 0;
+    }
+    if (take_stretch(p, count, value, p->last[value], &p->slot[value]) < 0) return -1;
+    int failed = put(p, PG_PLAN_PACK) < 0 || put(p, (uint32_t)count) < 0 || put(p, p->slot[value]) < 0;
+    for (size_t i = 0; i < count && !failed; i++) failed = put(p, p->slot[pg_operand_of(p->program, value, i)]) < 0;
+    for (size_t i = 0; i < count && !failed; i++) serve(p, pg_operand_of(p->program, value, i));
+    p->plan->run_count++;
+    return failed ? -1 : 0;
+}
+
+static void *zeros(size_t count, size_t size) { return calloc(count ? count : 1, size); }
+
+/* The arrays that are read of a loop. */
+static int place_stacks(planner *p, pg_index value, pg_plan_region *planned_region) {
+    const pg_region *region = pg_region_of(p->program, value);
+    const pg_plan *body = planned_region->body[0];
+    size_t own = body->output_count - region->carries;
+    for (pg_index part = p->first_part[value]; part != PG_NONE; part = p->next_part[part]) {
+        const pg_instruction *instruction = &p->program->code[part];
+        if (instruction->op != PG_OP_stack) continue;
+        size_t number = instruction->in[1], at = planned_region->stack_count++;
+        if (take_stretch(p, region->length, value, p->last[part], &p->slot[part]) < 0) return -1;
+        planned_region->stacks[at] = p->slot[part];
+        planned_region->stacked[at] = number < own ? body->outputs[region->carries + number]
+                                                   : (uint32_t)(body->constant_count + number - own);
+    }
+    return 0;
+}
+
+static int plan_region(planner *p, pg_index value) {
+    const pg_instruction *instruction = &p->program->code[value];
+    const pg_region *region = pg_region_of(p->program, value);
+    pg_plan_region *made = &p->plan->regions[p->plan->region_count++];
+    size_t operands = pg_operands_of(p->program, value), own;
+    *made = (pg_plan_region){.op = instruction->op, .backwards = region->backwards, .length = region->length,
+                             .carries = region->carries, .shared = region->shared, .arrays = region->arrays,
+                             .operand_count = operands, .result_count = pg_results_of(p->program, value),
+                             .callee = region->callee};
+    made->operands = zeros(operands, sizeof *made->operands);
+    made->stacked = zeros(pg_stacks_of(p->program, value), sizeof *made->stacked);
+    made->stacks = zeros(pg_stacks_of(p->program, value), sizeof *made->stacks);
+    if (!made->operands || !made->stacked || !made->stacks) return -1;
+    for (int i = 0; i < 2 && instruction->op != PG_OP_call; i++) {
+        if (!region->body[i]) continue;
+        if (!(made->body[i] = pg_plan_make(region->body[i]))) return -1;
+        own = made->body[i]->slot_count;
+        if (take_stretch(p, own, value, SIZE_MAX, &made->at[i]) < 0) return -1; /* it has constants to keep */
+    }
+    if (instruction->op == PG_OP_call && take_stretch(p, operands, value, value, &made->at[0]) < 0) return -1;
+    for (size_t i = 0; i < operands; i++) made->operands[i] = p->slot[pg_operand_of(p->program, value, i)];
+    if (take_stretch(p, made->result_count, value, p->last[value] > value ? p->last[value] : value, &made->results) < 0)
+        return -1;
+    p->slot[value] = made->results;
+    if (place_stacks(p, value, made) < 0) return -1;
+    if (put(p, PG_PLAN_REGION) < 0 || put(p, 1) < 0 || put(p, (uint32_t)(p->plan->region_count - 1)) < 0) return -1;
+    p->plan->run_count++;
+    for (size_t i = 0; i < operands; i++) {
+        pg_index operand = pg_operand_of(p->program, value, i);
+        if (pg_kind_of(p->program, operand) == PG_NUMBER_KIND) serve(p, operand);
+    }
+    return 0;
+}
+
+/* Where elements and results lie. Of what is not computed in a window, that is all. */
+static void place_parts(planner *p) {
+    for (size_t i = p->from; i < p->to; i++) {
+        const pg_instruction *instruction = &p->program->code[i];
+        if (instruction->op == PG_OP_element || instruction->op == PG_OP_result)
+            p->slot[i] = p->slot[instruction->in[0]] + instruction->in[1];
+    }
+}
+
 /* ---- a plan ---- */
 
-/* What every value is needed for; outputs and guards are needed for ever. Constants and inputs keep their slots. */
+/* What every value is needed for; outputs and guards are needed for ever. What is not computed in a window keeps its
+ * slots. */
 static void count_uses(planner *p) {
     const pg_program *program = p->program;
     for (size_t i = 0; i < program->count; i++) {
-        int op = program->code[i].op;
-        if (op == PG_OP_input || op == PG_OP_constant) p->uses[i]++;
+        if (program->code[i].op >= PG_OP_TABLE_END) p->uses[i]++;
         for (size_t k = 0; k < pg_operands_of(program, (pg_index)i); k++) p->uses[pg_operand_of(program, (pg_index)i, k)]++;
     }
     for (size_t i = 0; i < program->output_count; i++) p->uses[program->outputs[i]] += 2; /* not to be fused either */
@@ -201,9 +341,12 @@ static void count_uses(planner *p) {
 static void place_constants(planner *p) {
     pg_plan *plan = p->plan;
     for (size_t i = 0; i < p->program->count; i++) {
-        if (p->program->code[i].op != PG_OP_constant) continue;
-        plan->constants[plan->constant_count] = pg_constant_of(p->program, (pg_index)i);
-        p->slot[i] = (uint32_t)plan->constant_count++;
+        const pg_instruction *instruction = &p->program->code[i];
+        size_t count = instruction->op == PG_OP_constant ? 1 : instruction->op == PG_OP_array ? instruction->in[1] : 0;
+        if (instruction->op == PG_OP_constant || instruction->op == PG_OP_array) p->slot[i] = (uint32_t)plan->constant_count;
+        if (count) memcpy(plan->constants + plan->constant_count, p->program->constants + instruction->in[0],
+                          count * sizeof *plan->constants);
+        plan->constant_count += count;
     }
     for (size_t i = 0; i < p->program->input_count; i++) p->slot[i] = (uint32_t)(plan->constant_count + i);
     plan->slot_count = plan->constant_count + p->program->input_count;
@@ -218,23 +361,48 @@ static void place_results(planner *p) {
     }
 }
 
+/* A window ends where a region or a pack stands, and that comes after it. */
 static int plan_all(planner *p) {
+    const pg_program *program = p->program;
     place_constants(p);
     count_uses(p);
     fuse(p);
-    for (size_t i = 0; i < p->program->count; i++) {
-        int op = p->program->code[i].op;
-        p->plan->instruction_count += op != PG_OP_input && op != PG_OP_constant;
-    }
-    for (p->from = 0; p->from < p->program->count; p->from = p->to) {
-        p->to = p->from + WINDOW < p->program->count ? p->from + WINDOW : p->program->count;
+    if (p->last) find_last(p);
+    for (size_t i = 0; i < program->count; i++) p->plan->instruction_count += program->code[i].op < PG_OP_TABLE_END;
+    for (p->from = 0; p->from < program->count; p->from = p->to) {
+        int op = program->code[p->from].op;
+        p->to = p->from + 1;
+        if (is_barrier(op)) {
+            if ((op == PG_OP_pack ? plan_pack : plan_region)(p, (pg_index)p->from) < 0) return -1;
+            continue;
+        }
+        while (p->to < program->count && p->to < p->from + WINDOW && !is_barrier(program->code[p->to].op)) p->to++;
+        place_parts(p);
         if (schedule_window(p) < 0) return -1;
     }
     place_results(p);
     return 0;
 }
 
-static void *zeros(size_t count, size_t size) { return calloc(count ? count : 1, size); }
+/* Lists that programs with regions or packs need: 0, or -1. */
+static int init_regions(planner *p) {
+    size_t count = p->program->count, barriers = 0, constants = 0;
+    for (size_t i = 0; i < count; i++) {
+        barriers += (size_t)is_barrier(p->program->code[i].op);
+        constants += p->program->code[i].op == PG_OP_constant     ? 1
+                     : p->program->code[i].op == PG_OP_array ? p->program->code[i].in[1]
+                                                             : 0;
+    }
+    if (constants >= PG_NONE || !(p->plan->constants = zeros(constants, sizeof *p->plan->constants))) return -1;
+    if (!barriers) return 0;
+    p->plan->regions = zeros(barriers, sizeof *p->plan->regions);
+    p->last = zeros(count, sizeof *p->last);
+    p->first_part = zeros(count, sizeof *p->first_part);
+    p->next_part = zeros(count, sizeof *p->next_part);
+    if (!p->plan->regions || !p->last || !p->first_part || !p->next_part) return -1;
+    memset(p->first_part, 0xff, count * sizeof *p->first_part);
+    return 0;
+}
 
 pg_plan *pg_plan_make(const pg_program *program) {
     planner *p = zeros(1, sizeof *p);
@@ -248,7 +416,6 @@ pg_plan *pg_plan_make(const pg_program *program) {
         plan->input_count = program->input_count;
         plan->output_count = program->output_count;
         plan->guard_count = program->guard_count;
-        failed |= !(plan->constants = zeros(program->constant_count, sizeof *plan->constants));
         failed |= !(plan->outputs = zeros(program->output_count, sizeof *plan->outputs));
         failed |= !(plan->guards = zeros(program->guard_count, sizeof *plan->guards));
         failed |= !(plan->expected = zeros(program->guard_count, sizeof *plan->expected));
@@ -261,6 +428,7 @@ pg_plan *pg_plan_make(const pg_program *program) {
         failed |= !(p->next = zeros(WINDOW, sizeof *p->next));
         failed |= !(p->first_follower = zeros(WINDOW + 1, sizeof *p->first_follower));
         failed |= !(p->followers = zeros(WINDOW * PG_MAX_ARITY, sizeof *p->followers));
+        failed |= init_regions(p) < 0;
         if (!failed) failed = plan_all(p) < 0;
     }
     if (p) {
@@ -273,6 +441,10 @@ pg_plan *pg_plan_make(const pg_program *program) {
         free(p->next);
         free(p->first_follower);
         free(p->followers);
+        free(p->last);
+        free(p->first_part);
+        free(p->next_part);
+        free(p->stretches);
     }
     free(p);
     if (!failed) return plan;
@@ -282,6 +454,13 @@ pg_plan *pg_plan_make(const pg_program *program) {
 
 void pg_plan_free(pg_plan *plan) {
     if (!plan) return;
+    for (size_t i = 0; i < plan->region_count; i++) {
+        for (int k = 0; k < 2; k++) pg_plan_free(plan->regions[i].body[k]);
+        free(plan->regions[i].operands);
+        free(plan->regions[i].stacked);
+        free(plan->regions[i].stacks);
+    }
+    free(plan->regions);
     free(plan->words);
     free(plan->constants);
     free(plan->outputs);

@@ -8,7 +8,9 @@
  * one too, used there alone, is fused with it, both roundings kept: the value between never goes through memory.
  *
  * Note [Slots]. Constants come first, then the inputs; the other slots are taken when a value is computed and given back
- * after its last use, the last given back first. A result never lies in a slot of its own operands. */
+ * after its last use, the last given back first. A result never lies in a slot of its own operands. An array, what a
+ * region gives and a body's own slots are slots side by side. Elements and results are read where they lie; an array's
+ * slots serve the next one as long when nothing reads it any more. */
 #ifndef PG_PLAN_H
 #define PG_PLAN_H
 
@@ -21,18 +23,36 @@ enum {
     PG_FUSED_FIRST = PG_OP_TABLE_END,
     PG_PLAN_OPS = PG_FUSED_FIRST + PG_FUSED_OUTERS * PG_FUSED_INNERS
 };
+/* Runs of their own: of numbers of regions; of a pack's slots, of which the first is the array's. */
+enum { PG_PLAN_REGION = PG_PLAN_OPS, PG_PLAN_PACK };
 #define PG_FUSED(outer, inner) (PG_FUSED_FIRST + (outer) * PG_FUSED_INNERS + (inner))
 
+typedef struct pg_plan pg_plan;
+
+/* A region with its slots, or the first of slots side by side. */
 typedef struct {
+    uint16_t op;
+    uint8_t backwards;
+    size_t length, carries, shared, arrays, operand_count, result_count, stack_count;
+    pg_plan *body[2];
+    pg_callee callee;             /* which the program keeps */
+    uint32_t at[2];               /* the bodies' own slots; of a call its operands, side by side */
+    uint32_t *operands;
+    uint32_t results;
+    uint32_t *stacked, *stacks;   /* for each array that is read: a slot of the body, and the array */
+} pg_plan_region;
+
+struct pg_plan {
     uint32_t *words; /* for each run: opcode, count, then for each instruction the slots of its result and operands */
     double *constants;
     uint32_t *outputs, *guards; /* slots */
     double *expected;
-    size_t word_count, constant_count, input_count, output_count, guard_count;
+    pg_plan_region *regions;
+    size_t word_count, constant_count, input_count, output_count, guard_count, region_count;
     size_t slot_count, run_count, fused_count, instruction_count;
-} pg_plan;
+};
 
-/* Of a program in rows alone, as pg_optimise gives it; NULL where memory runs out. */
+/* Of a program without sums and dots, as pg_optimise gives it, which must outlive the plan; NULL where memory runs out. */
 pg_plan *pg_plan_make(const pg_program *program);
 void pg_plan_free(pg_plan *plan);
 

@@ -220,6 +220,39 @@ pg_index pg_operand_of(const pg_program *program, pg_index value, size_t i) {
     return is_many(instruction->op) ? program->operands[instruction->in[0] + i] : instruction->in[i];
 }
 
+pg_index pg_program_append(pg_program *program, const pg_program *from, pg_index value, const pg_index *places) {
+    const pg_instruction *instruction = &from->code[value];
+    const pg_index *in = instruction->in;
+    int op = instruction->op, arity = pg_ops[op].arity;
+    if (op == PG_OP_constant) return pg_program_constant(program, pg_constant_of(from, value));
+    if (op == PG_OP_array) return pg_program_array(program, from->constants + in[0], in[1]);
+    if (op == PG_OP_element) return pg_program_element(program, places[in[0]], in[1]);
+    if (op == PG_OP_result) return pg_program_result(program, places[in[0]], in[1]);
+    if (op == PG_OP_stack) return pg_program_stack(program, places[in[0]], in[1]);
+    if (!is_many(op))
+        return pg_program_row(program, op, places[in[0]], arity > 1 ? places[in[1]] : 0, arity > 2 ? places[in[2]] : 0);
+    pg_index *operands = malloc((in[1] ? in[1] : 1) * sizeof *operands), made;
+    if (!operands) return PG_NONE;
+    for (size_t i = 0; i < in[1]; i++) operands[i] = places[from->operands[in[0] + i]];
+    if (op == PG_OP_pack) made = pg_program_pack(program, operands, in[1]);
+    else if (pg_is_region(op)) made = pg_program_region(program, op, pg_region_of(from, value), operands, in[1]);
+    else made = pg_program_many(program, op, operands, in[1]);
+    free(operands);
+    return made;
+}
+
+int pg_program_inline(pg_program *program, const pg_program *from, const pg_index *inputs, pg_index *outputs) {
+    pg_index *places = malloc((from->count ? from->count : 1) * sizeof *places);
+    int failed = !places;
+    for (size_t i = 0; i < from->count && !failed; i++) {
+        places[i] = i < from->input_count ? inputs[i] : pg_program_append(program, from, (pg_index)i, places);
+        failed = places[i] == PG_NONE;
+    }
+    for (size_t i = 0; i < from->output_count && !failed; i++) outputs[i] = places[from->outputs[i]];
+    free(places);
+    return failed ? -1 : 0;
+}
+
 size_t pg_results_of(const pg_program *program, pg_index value) {
     const pg_region *region = pg_region_of(program, value);
     switch (program->code[value].op) {
@@ -233,6 +266,19 @@ size_t pg_stacks_of(const pg_program *program, pg_index value) {
     const pg_region *region = pg_region_of(program, value);
     if (program->code[value].op != PG_OP_loop) return 0;
     return region->body[0]->output_count - region->carries + (region->saves ? region->carries : 0);
+}
+
+size_t pg_program_size(const pg_program *program) {
+    size_t size = 0;
+    for (size_t i = program->input_count; i < program->count; i++) {
+        int op = program->code[i].op;
+        size += pg_is_work(op);
+        for (int k = 0; (op == PG_OP_loop || op == PG_OP_cond) && k < 2; k++) {
+            const pg_program *body = pg_region_of(program, (pg_index)i)->body[k];
+            size += body ? pg_program_size(body) : 0;
+        }
+    }
+    return size;
 }
 
 enum pg_kind pg_kind_of(const pg_program *program, pg_index value) {
@@ -252,7 +298,8 @@ static const char *check_nested(const pg_program *program, int depth);
 
 /* A region that came from elsewhere, by itself. */
 static const char *check_region(int op, const pg_region *region, size_t operands, int depth) {
-    int bodies = op == PG_OP_loop ? 1 : op == PG_OP_cond ? 2 : 0;
+    int bodies = op == PG_OP_loop ? 1 : 2;
+    if (op == PG_OP_call) return region->callee.run ? NULL : "a call has no function";
     for (int i = 0; i < 2; i++) {
         if ((i < bodies) != (region->body[i] != NULL)) return "a body is missing";
         if (i >= bodies) continue;
@@ -260,7 +307,6 @@ static const char *check_region(int op, const pg_region *region, size_t operands
         if (wrong) return wrong;
         if (region->body[i]->guard_count) return "a body has guards";
     }
-    if (op == PG_OP_call) return region->callee.run ? NULL : "a call has no function";
     if (op == PG_OP_cond) {
         if (!operands || region->body[0]->input_count != operands - 1 || region->body[1]->input_count != operands - 1)
             return "a condition has a wrong number of operands";
@@ -437,7 +483,7 @@ static int evaluate_region(const pg_program *program, pg_index value, const doub
         int op = program->code[value].op;
         if (op == PG_OP_loop) failed = evaluate_loop(program, value, inputs, held);
         else if (op == PG_OP_cond) failed = run_body(region->body[inputs[0] == 0], inputs + 1, held[value]);
-        else failed = region->callee.run(region->callee.self, inputs, held[value]);
+        else failed = region->callee.run(region->callee.self, inputs, held[value], operands, region->outputs);
     }
     free(inputs);
     return failed ? -1 : 0;

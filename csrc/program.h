@@ -42,7 +42,7 @@ typedef struct {
 
 /* A function from elsewhere: gives `outputs` numbers for those of the operands: 0, or -1 with an error of its own. */
 typedef struct {
-    int (*run)(void *self, const double *inputs, double *outputs);
+    int (*run)(void *self, const double *inputs, double *outputs, size_t input_count, size_t output_count);
     void (*hold)(void *self, int more); /* one holder more, or one less */
     void *self;
 } pg_callee;
@@ -94,6 +94,10 @@ pg_index pg_program_region(pg_program *program, int op, const pg_region *region,
 pg_index pg_program_result(pg_program *program, pg_index of, size_t number);
 pg_index pg_program_stack(pg_program *program, pg_index of, size_t number);
 
+/* A value of another program, the values of which lie at `places` here; and all of it, at the places of its inputs. */
+pg_index pg_program_append(pg_program *program, const pg_program *from, pg_index value, const pg_index *places);
+int pg_program_inline(pg_program *program, const pg_program *from, const pg_index *inputs, pg_index *outputs);
+
 static inline int pg_is_constant(const pg_program *program, pg_index value) {
     return program->code[value].op == PG_OP_constant;
 }
@@ -112,6 +116,10 @@ static inline pg_region *pg_region_of(const pg_program *program, pg_index value)
 }
 size_t pg_results_of(const pg_program *program, pg_index value); /* how many numbers it gives */
 size_t pg_stacks_of(const pg_program *program, pg_index value);  /* how many arrays */
+
+/* Whether an instruction does something when a program runs; of a program how many do, in bodies too. */
+static inline int pg_is_work(int op) { return op < PG_OP_TABLE_END || op == PG_OP_sum || op == PG_OP_dot || pg_is_region(op); }
+size_t pg_program_size(const pg_program *program);
 
 /* What a value is: a number, an array, or neither: a loop, a condition or a call, of which results and stacks are taken. */
 enum pg_kind { PG_NUMBER_KIND, PG_ARRAY_KIND, PG_REGION_KIND };

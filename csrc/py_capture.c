@@ -17,6 +17,7 @@ struct pg_capture {
     PyObject *leaves; /* those made in this capture; at its end they become the outer one's */
     pg_map made;      /* the same, to be looked up */
     uint64_t since;   /* position of its first node of an op */
+    int rolled;       /* of a part that will run more than once, or not at all: guards say where they were taken */
 };
 
 /* ---- begin and end ---- */
@@ -42,7 +43,7 @@ static void capture_free(pg_capture *capture) {
     PyMem_Free(capture);
 }
 
-int pg_capture_begin(PyObject *inputs) {
+int pg_capture_begin(PyObject *inputs, int rolled) {
     if (check_inputs(inputs) < 0) return -1;
     pg_capture *capture = PyMem_Calloc(1, sizeof *capture);
     if (!capture) return PyErr_NoMemory(), -1;
@@ -51,6 +52,7 @@ int pg_capture_begin(PyObject *inputs) {
     capture->asked = PyList_New(0);
     capture->leaves = PyList_New(0);
     capture->since = pg_position_take();
+    capture->rolled = rolled;
     if (capture->since == UINT64_MAX || !capture->inputs || !capture->guards || !capture->asked || !capture->leaves) {
         capture_free(capture);
         return -1;
@@ -173,8 +175,10 @@ int pg_capture_guard(pg_node *node, int row, const char *kind) {
     if (row == PG_OP_leaf) Py_INCREF(guarded);
     else guarded = pg_record(row, pg_forward(row, node->data, 0, 0), args, pg_ops[row].arity);
     if (!guarded) return -1;
-    PyObject *guard = Py_BuildValue("(Nds)", guarded, ((pg_node *)guarded)->data, kind);
-    int failed = !guard;
+    PyObject *place = pg_thread.capture->rolled ? PyObject_CallNoArgs(pg_hooks.place) : NULL;
+    PyObject *guard = Py_BuildValue("(NdsO)", guarded, ((pg_node *)guarded)->data, kind, place ? place : Py_None);
+    int failed = !guard || (pg_thread.capture->rolled && !place);
+    Py_XDECREF(place);
     for (pg_capture *at = pg_thread.capture; at && !failed; at = at->outer) {
         if (!(found = depends(at, node))) break; /* nor does it on what is further out */
         failed = found < 0 || PyList_Append(at->guards, guard) < 0;

@@ -16,8 +16,10 @@
 
 #include "py_node.h"
 
-int pg_capture_begin(PyObject *inputs); /* a list of leaves: 0, or -1 with an error */
-PyObject *pg_capture_end(void);         /* of the innermost: list of (node, number, kind) */
+/* Of a list of leaves, of which a part that is `rolled` (pygrad/loops.py) notes the places of its guards: 0, or -1 with an
+ * error. */
+int pg_capture_begin(PyObject *inputs, int rolled);
+PyObject *pg_capture_end(void);         /* of the innermost: list of (node, number, kind, place or None) */
 PyObject *pg_capture_guards(void);      /* of the innermost, so far (borrowed) */
 int pg_capture_made(const pg_node *node); /* whether the innermost made it, or there is none; else input or older */
 pg_capture *pg_capture_outer(const pg_capture *capture);

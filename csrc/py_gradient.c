@@ -183,7 +183,7 @@ PyObject *pg_custom_partials(pg_node *node, PyObject *g, PyObject *operands) {
 static int contribute_many(pg_adjoints *all, pg_node *node, PyObject *g) {
     PyObject *operands = pg_operands_tuple(node, 0), *custom = NULL;
     int failed = !operands;
-    if (!failed && node->op == PG_OP_custom) failed = !(custom = pg_custom_partials(node, g, operands));
+    if (!failed && pg_has_closure(node)) failed = !(custom = pg_custom_partials(node, g, operands));
     for (Py_ssize_t i = 0; !failed && i < PyTuple_GET_SIZE(operands); i++) {
         PyObject *operand = PyTuple_GET_ITEM(operands, i), *contribution;
         PyObject **adjoint = PG_IS_VALUE(operand) ? pg_adjoint_of(all, (pg_node *)operand) : NULL;
@@ -202,7 +202,23 @@ static int contribute_many(pg_adjoints *all, pg_node *node, PyObject *g) {
     return failed;
 }
 
+/* The adjoint of a result: the node that gives it, a program on its operands, has a dict of them for an adjoint. */
+static int contribute_result(pg_adjoints *all, pg_node *node, PyObject *g) {
+    PyObject **adjoint = pg_adjoint_of(all, node->in[0].node), *number, *before, *sum = NULL;
+    if (!adjoint) return 0;
+    if (!*adjoint && !(*adjoint = PyDict_New())) return -1;
+    if (!(number = PyLong_FromDouble(node->in[1].constant))) return -1;
+    before = PyDict_GetItemWithError(*adjoint, number);
+    PyObject *terms[] = {before, g};
+    if (before) sum = pg_apply(PG_OP_add, terms, 2);
+    int failed = (PyErr_Occurred() || (before && !sum)) ? -1 : PyDict_SetItem(*adjoint, number, sum ? sum : g);
+    Py_XDECREF(sum);
+    Py_DECREF(number);
+    return failed;
+}
+
 static int contribute(pg_adjoints *all, pg_node *node, PyObject *g) {
+    if (node->op == PG_OP_result) return contribute_result(all, node, g);
     if (node->op == PG_OP_released) return pg_released_error(node);
     if (pg_check_fresh(node) < 0) return -1;
     if (node->op == PG_OP_closure) {
@@ -214,7 +230,9 @@ static int contribute(pg_adjoints *all, pg_node *node, PyObject *g) {
     return node->op < PG_OP_TABLE_END ? contribute_row(all, node, g) : contribute_many(all, node, g);
 }
 
-static int is_zero(PyObject *adjoint) { return !adjoint || (!PG_IS_VALUE(adjoint) && PyFloat_AS_DOUBLE(adjoint) == 0); }
+static int is_zero(PyObject *adjoint) {
+    return !adjoint || (PyFloat_CheckExact(adjoint) && PyFloat_AS_DOUBLE(adjoint) == 0);
+}
 
 static int walk(const pg_order *order, pg_adjoints *all) {
     for (size_t i = order->count; i-- > 0;) {
@@ -248,7 +266,7 @@ PyObject *pg_gradients_of_order(pg_order *order, PyObject *root, PyObject *grad,
         else PyList_SET_ITEM(result, (Py_ssize_t)i, adjoint);
     }
     for (size_t i = 0; i < order->count && result; i++)
-        order->nodes[i]->grad = all.objects[i] ? pg_number_of(all.objects[i]) : 0.0;
+        order->nodes[i]->grad = all.objects[i] && !PyDict_Check(all.objects[i]) ? pg_number_of(all.objects[i]) : 0.0;
     pg_adjoints_free(&all);
     return result;
 }

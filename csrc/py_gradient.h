@@ -44,6 +44,7 @@ PyObject *pg_apply(int op, PyObject *const *operands, int count);
 PyObject *pg_evaluate(const pg_formula *formula, int at, PyObject *const *letters, const double *numbers);
 PyObject *pg_operand_object(const pg_node *node, Py_ssize_t i);
 PyObject *pg_operands_tuple(const pg_node *node, int swap_pairs);
+static inline int pg_has_closure(const pg_node *node) { return node->op == PG_OP_custom || node->op == PG_OP_call; }
 PyObject *pg_custom_partials(pg_node *node, PyObject *g, PyObject *operands); /* op.gradients_graph(g, y, operands) */
 
 /* What the letters of a row's formulas stand for at a node; free them on failure too. */

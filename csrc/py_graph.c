@@ -62,6 +62,13 @@ static int step_closure(pg_node *node) {
     return node->op == PG_OP_released ? pg_released_error(node) : 0;
 }
 
+static int captured_error(void) {
+    PyErr_SetString(pg_hooks.graph_error,
+                    "backward: this graph was made by scan or cond in a capture, which has ended; take the gradient in the "
+                    "function that is compiled, or of the compiled function");
+    return -1;
+}
+
 static PyObject *numbers_of_operands(const pg_node *node) {
     Py_ssize_t count = pg_operand_count(node);
     PyObject *numbers = PyTuple_New(count);
@@ -110,6 +117,8 @@ static int step(pg_node *node) {
 #undef PUT
     case PG_OP_closure: return step_closure(node);
     case PG_OP_custom: return pg_check_fresh(node) < 0 ? -1 : step_custom(node);
+    case PG_OP_call:
+    case PG_OP_result: return captured_error();
     case PG_OP_stand_in: node->in[0].node->grad += g; break;
     case PG_OP_sum:
     case PG_OP_dot:

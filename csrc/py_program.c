@@ -1,6 +1,7 @@
 /* py_program.c: the nodes under the outputs, in the order of creation, as instructions. See py_program.h. */
 #include "py_program.h"
 
+#include "py_call.h"
 #include "py_capture.h"
 #include "py_map.h"
 #include "py_order.h"
@@ -9,7 +10,9 @@
 typedef struct {
     PyObject *inputs, *outputs, *guards, *outside;
     pg_program *program;
-    pg_map places; /* of nodes: their values */
+    pg_map places;      /* of nodes: their values; of a program on operands: where its results are */
+    pg_index *results;
+    size_t result_count, result_room;
 } maker;
 
 static int memory_error(void) {
@@ -46,25 +49,87 @@ static int add_row(maker *m, pg_node *node) {
     return note(m, node, pg_program_row(m->program, node->op, in[0], in[1], in[2]));
 }
 
-static int add_many(maker *m, pg_node *node) {
+/* The operands of an n-ary node, to be freed by PyMem_Free; NULL with an error. */
+static pg_index *operands_of(maker *m, const pg_node *node) {
     Py_ssize_t count = pg_operand_count(node);
     pg_index *operands = PyMem_New(pg_index, count ? count : 1);
-    int failed = !operands;
-    if (failed) memory_error();
-    for (Py_ssize_t i = 0; i < count && !failed; i++) failed = (operands[i] = operand(m, node, i)) == PG_NONE;
-    if (!failed) failed = note(m, node, pg_program_many(m->program, node->op, operands, (size_t)count)) < 0;
+    if (!operands) memory_error();
+    for (Py_ssize_t i = 0; operands && i < count; i++) {
+        if ((operands[i] = operand(m, node, i)) != PG_NONE) continue;
+        PyMem_Free(operands);
+        return NULL;
+    }
+    return operands;
+}
+
+static int add_many(maker *m, pg_node *node) {
+    pg_index *operands = operands_of(m, node);
+    if (!operands) return -1;
+    int failed = note(m, node, pg_program_many(m->program, node->op, operands, (size_t)pg_operand_count(node)));
     PyMem_Free(operands);
-    return failed ? -1 : 0;
+    return failed;
+}
+
+/* A program on operands: its instructions become part of this one. */
+static int add_applied(maker *m, pg_node *node) {
+    PyObject *capsule = PyObject_CallMethod(node->in[0].many->closure, "capsule", NULL);
+    const pg_program *applied = capsule ? PyCapsule_GetPointer(capsule, PG_PROGRAM_CAPSULE) : NULL;
+    pg_index *operands = applied ? operands_of(m, node) : NULL;
+    int failed = !operands;
+    size_t at = m->result_count;
+    if (!failed && m->result_count + applied->output_count > m->result_room) {
+        size_t room = 2 * (m->result_count + applied->output_count);
+        pg_index *moved = PyMem_Realloc(m->results, room * sizeof *moved);
+        failed = !moved;
+        if (failed) memory_error();
+        else m->results = moved, m->result_room = room;
+    }
+    if (!failed) {
+        m->result_count += applied->output_count;
+        failed = pg_program_inline(m->program, applied, operands, m->results + at) < 0;
+        if (failed) memory_error();
+    }
+    PyMem_Free(operands);
+    Py_XDECREF(capsule);
+    return failed ? -1 : pg_map_set(&m->places, node, (int64_t)at);
+}
+
+static int add_result(maker *m, pg_node *node) {
+    int64_t at = pg_map_get(&m->places, node->in[0].node);
+    return note(m, node, m->results[at + (int64_t)node->in[1].constant]);
+}
+
+/* An op of the user's: a call, which brings along the program of its gradient. */
+static int add_custom(maker *m, pg_node *node) {
+    PyObject *closure = node->in[0].many->closure;
+    PyObject *capsule = PyObject_CallMethod(closure, "gradient_capsule", "n", pg_operand_count(node));
+    pg_program *gradient = capsule ? PyCapsule_GetPointer(capsule, PG_PROGRAM_CAPSULE) : NULL;
+    pg_index *operands = gradient ? operands_of(m, node) : NULL, call = PG_NONE;
+    if (operands) {
+        pg_region region = {.body = {gradient}, .callee = pg_callee_of(closure), .outputs = 1};
+        call = pg_program_region(m->program, PG_OP_call, &region, operands, (size_t)pg_operand_count(node));
+        if (call == PG_NONE) memory_error();
+    }
+    PyMem_Free(operands);
+    Py_XDECREF(capsule);
+    return call == PG_NONE ? -1 : note(m, node, pg_program_result(m->program, call, 0));
 }
 
 static int add(maker *m, pg_node *node) {
     if (node->op < PG_OP_TABLE_END) return add_row(m, node);
-    if (node->op == PG_OP_sum || node->op == PG_OP_dot) return add_many(m, node);
-    if (node->op == PG_OP_released) return pg_released_error(node);
-    PyObject *label = pg_op_label(node);
-    if (label) PyErr_Format(PyExc_NotImplementedError, "compile: an op '%U' cannot be part of a program", label);
-    Py_XDECREF(label);
-    return -1;
+    switch (node->op) {
+    case PG_OP_sum:
+    case PG_OP_dot: return add_many(m, node);
+    case PG_OP_call: return add_applied(m, node);
+    case PG_OP_result: return add_result(m, node);
+    case PG_OP_custom: return add_custom(m, node);
+    case PG_OP_released: return pg_released_error(node);
+    default:
+        PyErr_SetString(PyExc_NotImplementedError,
+                        "compile: a Value with a backward_fn cannot be part of a program; make the op with "
+                        "pygrad.custom_op");
+        return -1;
+    }
 }
 
 /* ---- what comes from outside ---- */
@@ -149,6 +214,7 @@ pg_program *pg_program_of_nodes(PyObject *inputs, PyObject *outputs, PyObject *g
     pg_order_free(&order);
     PyMem_Free(roots);
     pg_map_clear(&m.places);
+    PyMem_Free(m.results);
     if (!failed) return m.program;
     pg_program_free(m.program);
     return NULL;

@@ -72,9 +72,32 @@ static int tangent_of_many(pg_adjoints *all, pg_node *node, PyObject *one, PyObj
     return failed ? -1 : 0;
 }
 
+/* Of a program on operands the tangents of all that it gives, as a list. */
+static PyObject *tangents_of_call(pg_adjoints *all, pg_node *node) {
+    PyObject *operands = pg_operands_tuple(node, 0), *along = operands ? PyList_New(0) : NULL, *result = NULL;
+    int failed = !along;
+    for (Py_ssize_t i = 0; !failed && i < PyTuple_GET_SIZE(operands); i++) {
+        PyObject *operand = PyTuple_GET_ITEM(operands, i);
+        PyObject **tangent = PG_IS_VALUE(operand) ? pg_adjoint_of(all, (pg_node *)operand) : NULL;
+        failed = PyList_Append(along, tangent && *tangent ? *tangent : Py_None) < 0;
+    }
+    if (!failed) result = PyObject_CallMethod(node->in[0].many->closure, "tangents_graph", "OO", along, operands);
+    Py_XDECREF(along);
+    Py_XDECREF(operands);
+    return result;
+}
+
+static PyObject *tangent_of_result(pg_adjoints *all, pg_node *node) {
+    PyObject **tangents = pg_adjoint_of(all, node->in[0].node);
+    if (!tangents || !*tangents) return PyFloat_FromDouble(0.0);
+    return PySequence_GetItem(*tangents, (Py_ssize_t)node->in[1].constant);
+}
+
 /* The tangent of a node; NULL with an error. */
 static PyObject *tangent_of(pg_adjoints *all, pg_node *node, PyObject *one) {
     PyObject *total = NULL;
+    if (node->op == PG_OP_call) return tangents_of_call(all, node);
+    if (node->op == PG_OP_result) return tangent_of_result(all, node);
     int failed = node->op == PG_OP_released ? pg_released_error(node) : pg_check_fresh(node);
     if (!failed && node->op == PG_OP_closure) {
         PyErr_SetString(pg_hooks.graph_error,

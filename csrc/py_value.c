@@ -558,5 +558,7 @@ int pg_core_init(void) {
         pg_saved[op] = (uint8_t)pg_ops[op].saved;
     }
     pg_saved[PG_OP_custom] = PG_SAVES_A | PG_SAVES_Y;
+    pg_saved[PG_OP_call] = PG_SAVES_A;
+    pg_arity[PG_OP_result] = 2; /* in a node the second operand is its number */
     return PyType_Ready(&pg_op_type) < 0 || PyType_Ready(&pg_value_type) < 0 ? -1 : 0;
 }

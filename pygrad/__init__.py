@@ -21,6 +21,7 @@ from pygrad.errors import AnomalyError, CaptureError, CompilerError, GradcheckEr
 from pygrad.explain import explain
 from pygrad.functions import *  # noqa: F403
 from pygrad.gradcheck import gradcheck
+from pygrad.loops import cond, scan
 from pygrad.modes import detect_anomaly, enable_grad, is_grad_enabled, no_grad
 from pygrad.saving import load
 from pygrad.transforms import grad, hessian, hvp, jacobian, jvp, value_and_grad, vjp
@@ -36,6 +37,7 @@ __all__ = [
     "GradcheckError",
     "GraphError",
     "Value",
+    "cond",
     "custom_op",
     "detect_anomaly",
     "dot",
@@ -50,6 +52,7 @@ __all__ = [
     "jvp",
     "load",
     "no_grad",
+    "scan",
     "stop_gradient",
     "value_and_grad",
     "vjp",

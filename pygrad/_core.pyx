@@ -9,6 +9,7 @@ from cpython.buffer cimport (
 )
 from cpython.object cimport PyObject
 from cpython.mem cimport PyMem_Free, PyMem_Malloc
+from cpython.pycapsule cimport PyCapsule_New
 from cpython.ref cimport Py_DECREF, Py_INCREF
 
 from threading import Thread
@@ -22,6 +23,7 @@ include "_core_capture.pxi"    # captures of what is to be replayed
 include "_core_graph.pxi"      # gradients, sums, ops of the user's
 include "_core_copy.pxi"       # copy, deepcopy, pickle
 include "_core_program.pxi"    # programs
+include "_core_rolled.pxi"     # loops, conditions and calls in programs
 include "_core_replay.pxi"     # the call of a compiled function
 include "_core_lanes.pxi"      # programs over many lanes
 

@@ -1,7 +1,7 @@
 # _core_c.pxi: declarations of csrc, for the other parts of _core.pyx.
 
 from cpython.object cimport PyTypeObject
-from libc.stdint cimport int32_t, uint8_t, uint32_t, uint64_t
+from libc.stdint cimport int32_t, uint8_t, uint16_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free, malloc
 
 cdef extern from "ops.h":
@@ -22,7 +22,8 @@ cdef extern from "ops.h":
     pg_op_info pg_ops[]
     const pg_op_alias pg_op_aliases[]
     const int pg_op_alias_count
-    int PG_OP_leaf, PG_OP_TABLE_END, PG_OP_sum, PG_OP_dot, PG_OP_closure, PG_OP_custom, PG_OP_released, PG_OP_stand_in, PG_OP_COUNT
+    int PG_OP_leaf, PG_OP_TABLE_END, PG_OP_sum, PG_OP_dot, PG_OP_closure, PG_OP_custom, PG_OP_released, PG_OP_stand_in
+    int PG_OP_call, PG_OP_result, PG_OP_loop, PG_OP_cond, PG_OP_COUNT
     int pg_op_find(const char *name)
 
 cdef extern from "scalar.h":
@@ -80,7 +81,7 @@ cdef extern from "py_record.h":
 
 cdef extern from "py_capture.h":
     PyObject *pg_capture_guards()
-    int pg_capture_begin(list inputs) except -1
+    int pg_capture_begin(list inputs, int rolled) except -1
     list pg_capture_end()
     pg_capture *pg_capture_outer(const pg_capture *capture)
     int pg_capture_depends(pg_node *node) except -1
@@ -140,14 +141,42 @@ cdef extern from "program.h":
     ctypedef struct pg_guard:
         pg_index value
         double expected
+    ctypedef struct pg_instruction:
+        uint16_t op
+        pg_index in_ "in"[3]
+    ctypedef struct pg_callee:
+        pass
+    ctypedef struct pg_region:
+        pg_program *body[2]
+        pg_callee callee
+        size_t length, carries, shared, arrays, outputs
+        uint8_t backwards
     ctypedef struct pg_program:
+        pg_instruction *code
         pg_index *outputs
         pg_guard *guards
-        size_t count, input_count, output_count, guard_count
+        pg_region *regions
+        size_t count, input_count, output_count, guard_count, region_count
+    pg_program *pg_program_new(size_t inputs)
     void pg_program_free(pg_program *program)
     pg_program *pg_program_copy(const pg_program *program)
+    pg_index pg_program_constant(pg_program *program, double number)
+    size_t pg_operands_of(const pg_program *program, pg_index value)
+    pg_index pg_operand_of(const pg_program *program, pg_index value, size_t i)
+    pg_index pg_program_array(pg_program *program, const double *numbers, size_t count)
+    pg_index pg_program_pack(pg_program *program, const pg_index *operands, size_t count)
+    pg_index pg_program_element(pg_program *program, pg_index array, size_t number)
+    pg_index pg_program_region(pg_program *program, int op, const pg_region *region, const pg_index *operands, size_t count)
+    pg_index pg_program_result(pg_program *program, pg_index of, size_t number)
+    pg_index pg_program_stack(pg_program *program, pg_index of, size_t number)
+    int pg_program_inline(pg_program *program, const pg_program *source, const pg_index *inputs, pg_index *outputs)
     int pg_program_output(pg_program *program, pg_index value)
     int pg_instruction_text(const pg_program *program, pg_index value, char *text, size_t room)
+
+cdef extern from "py_call.h":
+    const char *PG_PROGRAM_CAPSULE
+    pg_callee pg_callee_of(object callee)
+    object pg_object_of_callee(const pg_callee *callee)
 
 cdef extern from "differentiate.h":
     pg_program *pg_reverse(const pg_program *program, const pg_index *wrt, size_t wrt_count, pg_index of)
@@ -176,6 +205,7 @@ cdef extern from "plan.h":
     void pg_plan_free(pg_plan *plan)
 
 cdef extern from "interpret.h":
+    int PG_CALL_FAILED
     double *pg_slots_new(const pg_plan *plan)
     double *pg_numbers_new(const pg_plan *plan)
     Py_ssize_t pg_interpret(const pg_plan *plan, const double *inputs, double *slots, double *outputs)

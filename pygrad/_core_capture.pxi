@@ -1,18 +1,19 @@
 # _core_capture.pxi: captures, and what Python code of pygrad needs to know of one. See Note [Capture] in py_capture.h.
 
 
-def begin_capture(list inputs not None):
+def begin_capture(list inputs not None, bint rolled=False):
     """Begins a capture in this thread, inside any that are under way. Inputs are leaves that require a gradient.
 
     Be sure to end it whatever happens; run_capture does.
     """
-    pg_capture_begin(inputs)
+    pg_capture_begin(inputs, rolled)
 
 
 def end_capture():
-    """Ends the innermost capture: its guards (node, number, kind), in the order in which they were taken.
+    """Ends the innermost capture: its guards (node, number, kind, place), in the order in which they were taken.
 
-    A guard holds where the node has that number again, or both are nan; kind says what asked for it ("bool", "int", ...).
+    A guard holds where the node has that number again, or both are nan; kind says what asked for it ("bool", "int", ...);
+    place is (file, line, function) in a capture that is rolled, else None.
     """
     return pg_capture_end()
 
@@ -31,10 +32,10 @@ cdef int depth():
     return count
 
 
-def run_capture(function, list inputs not None):
+def run_capture(function, list inputs not None, bint rolled=False):
     """(function(), guards), run as a capture with these inputs. Nothing is left behind, whatever it raises."""
     cdef int before = depth()
-    pg_capture_begin(inputs)
+    pg_capture_begin(inputs, rolled)
     try:  # no signal handler runs between these lines
         result = function()
     finally:
@@ -81,3 +82,9 @@ def guarded_number(value, str row, str kind):
     if pg_is_captured(node):
         pg_capture_guard(node, pg_op_find(row.encode()), kind.encode())
     return node.data
+
+
+def guard(value, str kind):
+    """Guards the number of a Value in the captures under way."""
+    if PG_IS_VALUE(value):
+        pg_capture_guard(<pg_node *><PyObject *>value, PG_OP_leaf, kind.encode())

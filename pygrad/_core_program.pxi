@@ -57,13 +57,17 @@ cdef class Program:
         return 0
 
     cdef Py_ssize_t execute(self, double *numbers, double *slots):
-        """Runs once: -1, or the number of the first guard that did not hold. Inputs, and behind them outputs."""
+        """Runs once: -1; the number of the first guard that did not hold; or PG_CALL_FAILED. Inputs, behind them outputs."""
         cdef double *outputs = numbers + self.plan.input_count
         if self.native != NULL and self.native(numbers, outputs) < 0:
             return -1
         if self.native_with != NULL and slots == self.slots and self.native_with(numbers, outputs, self.work) < 0:
             return -1
         return pg_interpret(self.plan, numbers, slots, outputs)
+
+    def capsule(self):
+        """For py_program.c: the program as it was captured. It must not outlive this object."""
+        return PyCapsule_New(self.raw, PG_PROGRAM_CAPSULE, NULL)
 
     def use_native(self, size_t address, size_t work, library):
         """From now on runs call the function at this address, of what to_c gave, which `library` keeps loaded.
@@ -97,6 +101,8 @@ cdef class Program:
             for i in range(len(inputs)):
                 numbers[i] = inputs[i]
             failed = self.execute(numbers, slots)
+            if failed == PG_CALL_FAILED:
+                raise_of_call()
             if failed >= 0:
                 return failed, slots[self.plan.guards[failed]]
             return [numbers[self.plan.input_count + i] for i in range(self.plan.output_count)]
@@ -116,13 +122,19 @@ cdef class Program:
             return None
         cdef double *outputs = self.numbers
         cdef double *end = outputs + self.plan.input_count
+        cdef Py_ssize_t failed
         self.busy = True  # what is made may set off the collector, and that code of the user's
         try:
             for arg in args:
                 outputs = put_numbers(arg, outputs, end)
                 if outputs == NULL:
                     return None
-            if outputs != end or self.execute(self.numbers, self.slots) >= 0:
+            if outputs != end:
+                return None
+            failed = self.execute(self.numbers, self.slots)
+            if failed == PG_CALL_FAILED:
+                raise_of_call()
+            if failed >= 0:
                 return None
             return made_by(recipe, <const double **>&outputs)
         finally:
@@ -199,6 +211,15 @@ cdef class Program:
             if not 0 <= number < <Py_ssize_t>self.raw.output_count:
                 raise IndexError(f"select: output {number} is not one of {self.raw.output_count}")
             if pg_program_output(copy, self.raw.outputs[<size_t>number]) < 0:
+                raise MemoryError()
+        return made
+
+    def with_guards_put_out(self, list guards not None):
+        """The program with what these guards look at as further outputs."""
+        cdef pg_program *copy = pg_program_copy(self.raw)
+        made = program_from(copy)
+        for number in guards:
+            if pg_program_output(copy, self.raw.guards[<size_t>number].value) < 0:
                 raise MemoryError()
         return made
 
@@ -359,11 +380,17 @@ cdef object program_from(pg_program *raw):
     return made
 
 
-def capture(function, list inputs not None):
+cdef int raise_of_call() except -1:
+    """Lets the error through that a call has set."""
+    return -1
+
+
+def capture(function, list inputs not None, bint rolled=False):
     """(program, outside, rest): the program of a run of function() with these leaves as inputs.
 
     function gives (outputs, rest), outputs a list of Values and floats. `outside` are the Values that the program takes
-    as further inputs, after the others: what was there before and requires a gradient.
+    as further inputs, after the others: what was there before and requires a gradient. Of a part that is `rolled`, rest
+    is (rest, guards).
     """
     outside = []
 
@@ -371,8 +398,8 @@ def capture(function, list inputs not None):
         outputs, rest = function()
         return program_from(pg_program_of_nodes(inputs, outputs, <list>pg_capture_guards(), outside)), rest
 
-    (program, rest), _ = run_capture(run, inputs)
-    return program, outside, rest
+    (program, rest), guards = run_capture(run, inputs, rolled)
+    return program, outside, (rest, guards) if rolled else rest
 
 
 def program_of(list inputs not None, list outputs not None, guards=()):
