@@ -19,7 +19,7 @@ typedef struct {
     pg_index *table; /* open addressing by what an instruction computes; PG_NONE where free */
     size_t slots;    /* a power of two, more than twice as many as there will be instructions */
     optimised_body *bodies;
-    pg_index *regions; /* the loops, conditions and calls made so far */
+    pg_index *made;    /* the loops, conditions, calls and arrays made so far */
     size_t body_count, made_count;
     pg_optimise_report *report;
 } builder;
@@ -239,26 +239,42 @@ static pg_program *optimised(builder *b, const pg_program *body) {
 static int is_same_region(const builder *b, pg_index value, int op, const pg_region *region, const pg_index *operands,
                           size_t count) {
     const pg_instruction *instruction = &b->to->code[value];
+    if (instruction->op != op || instruction->in[1] != count) return 0;
     const pg_region *other = pg_region_of(b->to, value);
-    return instruction->op == op && instruction->in[1] == count && other->body[0] == region->body[0] &&
+    return other->body[0] == region->body[0] &&
            other->body[1] == region->body[1] && other->callee.self == region->callee.self &&
            other->callee.run == region->callee.run && other->length == region->length &&
            other->backwards == region->backwards && other->carries == region->carries &&
            memcmp(b->to->operands + instruction->in[0], operands, count * sizeof *operands) == 0;
 }
 
+/* What was made, to be found again; or PG_NONE. */
+static pg_index noted(builder *b, pg_index value) {
+    pg_index *moved = realloc(b->made, (b->made_count + 1) * sizeof *moved);
+    if (!moved) return PG_NONE;
+    b->made = moved;
+    return b->made[b->made_count++] = value;
+}
+
 /* The region on these operands: the one that is there already, which from now on may save more, or a new one. */
 static pg_index region_on(builder *b, int op, const pg_region *region, const pg_index *operands, size_t count) {
     for (size_t i = 0; i < b->made_count; i++) {
-        if (!is_same_region(b, b->regions[i], op, region, operands, count)) continue;
-        pg_region_of(b->to, b->regions[i])->saves |= region->saves;
+        if (!is_same_region(b, b->made[i], op, region, operands, count)) continue;
+        pg_region_of(b->to, b->made[i])->saves |= region->saves;
         b->report->merged++;
-        return b->regions[i];
+        return b->made[i];
     }
-    pg_index *moved = realloc(b->regions, (b->made_count + 1) * sizeof *moved);
-    if (!moved) return PG_NONE;
-    b->regions = moved;
-    return b->regions[b->made_count++] = pg_program_region(b->to, op, region, operands, count);
+    return noted(b, pg_program_region(b->to, op, region, operands, count));
+}
+
+/* The same for an array of constants. */
+static pg_index array_of(builder *b, const double *numbers, size_t count) {
+    for (size_t i = 0; i < b->made_count; i++) {
+        const pg_instruction *array = &b->to->code[b->made[i]];
+        if (array->op != PG_OP_array || array->in[1] != count) continue;
+        if (memcmp(b->to->constants + array->in[0], numbers, count * sizeof *numbers) == 0) return b->made[i];
+    }
+    return noted(b, pg_program_array(b->to, numbers, count));
 }
 
 static pg_index rebuilt_list(builder *b, const pg_program *from, pg_index value, const pg_index *places) {
@@ -313,7 +329,7 @@ static pg_index rebuilt(builder *b, const pg_program *from, pg_index value, cons
     switch (instruction->op) {
     case PG_OP_input: return value;
     case PG_OP_constant: return constant(b, pg_constant_of(from, value));
-    case PG_OP_array: return pg_program_array(b->to, from->constants + in[0], in[1]);
+    case PG_OP_array: return array_of(b, from->constants + in[0], in[1]);
     case PG_OP_pack:
     case PG_OP_loop:
     case PG_OP_cond:
@@ -460,7 +476,7 @@ pg_program *pg_optimise(const pg_program *program, pg_optimise_report *report) {
     pg_program_free(b.to);
     for (size_t i = 0; i < b.body_count; i++) pg_program_free(b.bodies[i].to);
     free(b.bodies);
-    free(b.regions);
+    free(b.made);
     free(b.table);
     free(places);
     return result;

@@ -214,7 +214,15 @@ static void find_last(planner *p) {
     }
 }
 
-/* So many slots side by side, until `last`; those that nothing after `now` reads serve again. 0, or -1. */
+/* So many slots side by side that nothing else uses: 0, or -1. */
+static int take_slots(planner *p, size_t length, uint32_t *slot) {
+    if (length >= PG_NONE - p->plan->slot_count) return -1;
+    *slot = (uint32_t)p->plan->slot_count;
+    p->plan->slot_count += length;
+    return 0;
+}
+
+/* The same until `last`; those that nothing from `now` on reads serve again. */
 static int take_stretch(planner *p, size_t length, size_t now, size_t last, uint32_t *slot) {
     for (size_t i = 0; i < p->stretch_count; i++) {
         stretch *found = &p->stretches[i];
@@ -223,7 +231,6 @@ static int take_stretch(planner *p, size_t length, size_t now, size_t last, uint
         *slot = found->slot;
         return 0;
     }
-    if (length >= PG_NONE - p->plan->slot_count) return -1;
     if (p->stretch_count == p->stretch_room) {
         size_t room = p->stretch_room ? 2 * p->stretch_room : 16;
         stretch *moved = realloc(p->stretches, room * sizeof *moved);
@@ -231,8 +238,7 @@ static int take_stretch(planner *p, size_t length, size_t now, size_t last, uint
         p->stretches = moved;
         p->stretch_room = room;
     }
-    *slot = (uint32_t)p->plan->slot_count;
-    p->plan->slot_count += length;
+    if (take_slots(p, length, slot) < 0) return -1;
     p->stretches[p->stretch_count++] = (stretch){length, last, *slot};
     return 0;
 }
@@ -285,7 +291,7 @@ static int plan_region(planner *p, pg_index value) {
     const pg_instruction *instruction = &p->program->code[value];
     const pg_region *region = pg_region_of(p->program, value);
     pg_plan_region *made = &p->plan->regions[p->plan->region_count++];
-    size_t operands = pg_operands_of(p->program, value), own;
+    size_t operands = pg_operands_of(p->program, value);
     *made = (pg_plan_region){.op = instruction->op, .backwards = region->backwards, .length = region->length,
                              .carries = region->carries, .shared = region->shared, .arrays = region->arrays,
                              .operand_count = operands, .result_count = pg_results_of(p->program, value),
@@ -297,15 +303,16 @@ static int plan_region(planner *p, pg_index value) {
     for (int i = 0; i < 2 && instruction->op != PG_OP_call; i++) {
         if (!region->body[i]) continue;
         if (!(made->body[i] = pg_plan_make(region->body[i]))) return -1;
-        own = made->body[i]->slot_count;
-        if (take_stretch(p, own, value, SIZE_MAX, &made->at[i]) < 0) return -1; /* it has constants to keep */
+        p->plan->calls |= made->body[i]->calls;
+        if (take_slots(p, made->body[i]->slot_count, &made->at[i]) < 0) return -1; /* it has constants to keep */
     }
+    p->plan->calls = 1;
     if (instruction->op == PG_OP_call && take_stretch(p, operands, value, value, &made->at[0]) < 0) return -1;
     for (size_t i = 0; i < operands; i++) made->operands[i] = p->slot[pg_operand_of(p->program, value, i)];
     if (take_stretch(p, made->result_count, value, p->last[value] > value ? p->last[value] : value, &made->results) < 0)
         return -1;
     p->slot[value] = made->results;
-    if (place_stacks(p, value, made) < 0) return -1;
+    if (instruction->op == PG_OP_loop && place_stacks(p, value, made) < 0) return -1;
     if (put(p, PG_PLAN_REGION) < 0 || put(p, 1) < 0 || put(p, (uint32_t)(p->plan->region_count - 1)) < 0) return -1;
     p->plan->run_count++;
     for (size_t i = 0; i < operands; i++) {

@@ -50,6 +50,7 @@ struct pg_plan {
     pg_plan_region *regions;
     size_t word_count, constant_count, input_count, output_count, guard_count, region_count;
     size_t slot_count, run_count, fused_count, instruction_count;
+    int calls; /* whether it calls a function from elsewhere, in a body too */
 };
 
 /* Of a program without sums and dots, as pg_optimise gives it, which must outlive the plan; NULL where memory runs out. */

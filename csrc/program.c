@@ -145,7 +145,7 @@ pg_index pg_program_array(pg_program *program, const double *numbers, size_t cou
 
 /* The array of which these are all elements in order, or PG_NONE. */
 static pg_index array_of_elements(const pg_program *program, const pg_index *operands, size_t count) {
-    if (!count || program->code[operands[0]].op != PG_OP_element) return PG_NONE;
+    if (count < 2 || program->code[operands[0]].op != PG_OP_element) return PG_NONE;
     pg_index array = program->code[operands[0]].in[0];
     if (pg_length_of(program, array) != count) return PG_NONE;
     for (size_t i = 0; i < count; i++) {
@@ -402,11 +402,12 @@ int pg_instruction_text(const pg_program *program, pg_index value, char *text, s
     case PG_OP_stack:
         PRINT("v%u = %s %u of v%u", value, pg_ops[instruction->op].name, instruction->in[1], instruction->in[0]);
         break;
-    case PG_OP_loop:
-        PRINT("v%u = loop %zu steps%s, body %u:", value, pg_region_of(program, value)->length,
-              pg_region_of(program, value)->backwards ? " backwards" : "", instruction->in[2]);
+    case PG_OP_loop: {
+        const pg_region *region = pg_region_of(program, value);
+        PRINT("v%u = loop %zu steps%s, %zu carried, %zu shared, %zu arrays:", value, region->length,
+              region->backwards ? " backwards" : "", region->carries, region->shared, region->arrays);
         break;
-    case PG_OP_cond: PRINT("v%u = cond, bodies %u:", value, instruction->in[2]); break;
+    }
     default: PRINT("v%u = %s", value, pg_ops[instruction->op].name);
     }
     int is_shown = instruction->op != PG_OP_element && instruction->op != PG_OP_result && instruction->op != PG_OP_stack;

@@ -53,7 +53,7 @@ typedef struct {
     pg_program *body[2];  /* of a condition: where it holds, and where it does not */
     pg_callee callee;     /* of a call */
     size_t length;        /* steps */
-    size_t carries, shared, arrays; /* operands of a loop, in this order */
+    size_t carries, shared, arrays; /* operands of a loop, in this order; of a condition the last ones are shared */
     size_t outputs;       /* of a call: numbers it gives */
     uint8_t backwards;    /* the last step comes first */
     uint8_t saves;        /* what each step begins with is stacked too, behind the body's own stacks */

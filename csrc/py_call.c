@@ -30,7 +30,7 @@ static int call(void *self, const double *inputs, double *outputs, size_t input_
         failed = !number;
         if (number) PyTuple_SET_ITEM(operands, (Py_ssize_t)i, number);
     }
-    if (!failed) failed = !(found = PyObject_CallMethod((PyObject *)self, "numbers", "O", operands));
+    if (!failed) failed = !(found = PyObject_CallMethod((PyObject *)self, "numbers", "(O)", operands));
     if (!failed && PyTuple_Check(found) && PyTuple_GET_SIZE(found) != (Py_ssize_t)output_count) {
         PyErr_Format(PyExc_TypeError, "numbers of an op must give %zu floats", output_count);
         failed = 1;

@@ -69,7 +69,7 @@ static int captured_error(void) {
     return -1;
 }
 
-static PyObject *numbers_of_operands(const pg_node *node) {
+PyObject *pg_operand_numbers(const pg_node *node) {
     Py_ssize_t count = pg_operand_count(node);
     PyObject *numbers = PyTuple_New(count);
     for (Py_ssize_t i = 0; numbers && i < count; i++) {
@@ -82,7 +82,7 @@ static PyObject *numbers_of_operands(const pg_node *node) {
 
 /* An op of the user's: closure.gradients(g, y, operands) gives a tuple with a float an operand. */
 static int step_custom(pg_node *node) {
-    PyObject *operands = numbers_of_operands(node), *closure = node->in[0].many->closure, *result = NULL;
+    PyObject *operands = pg_operand_numbers(node), *closure = node->in[0].many->closure, *result = NULL;
     Py_INCREF(closure);
     if (operands) result = PyObject_CallMethod(closure, "gradients", "ddO", node->grad, node->data, operands);
     Py_DECREF(closure);
@@ -167,7 +167,7 @@ static int step_watched(pg_node *node) {
     if (isfinite(node->grad)) bad = step_and_look(node);
     if (bad < 0) return bad == -2 ? -1 : 0;
     PyObject *place = pg_place_of(node);
-    PyObject *operands = numbers_of_operands(node);
+    PyObject *operands = pg_operand_numbers(node);
     if (operands && !PyErr_Occurred()) {
         double found = bad < count ? pg_operand_node(node, bad)->grad : node->grad;
         PyObject *label = pg_op_label(node);

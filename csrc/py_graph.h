@@ -18,6 +18,8 @@ int pg_backward(pg_node *root, double grad, int retain_graph);
  * *foreign says whether `root` was computed from other leaves too. A reference to *root is given up: as pg_scan_targets. */
 int pg_gradients(pg_node **root, double grad, pg_node *const *targets, size_t count, double *gradients, int *foreign);
 
+PyObject *pg_operand_numbers(const pg_node *node); /* the operands' numbers as a tuple */
+
 /* Adds one node's contributions to the gradients of its operands, as the walk would. */
 int pg_step(pg_node *node);
 

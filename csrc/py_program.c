@@ -3,6 +3,7 @@
 
 #include "py_call.h"
 #include "py_capture.h"
+#include "py_graph.h"
 #include "py_map.h"
 #include "py_order.h"
 #include "py_record.h"
@@ -102,7 +103,8 @@ static int add_result(maker *m, pg_node *node) {
 /* An op of the user's: a call, which brings along the program of its gradient. */
 static int add_custom(maker *m, pg_node *node) {
     PyObject *closure = node->in[0].many->closure;
-    PyObject *capsule = PyObject_CallMethod(closure, "gradient_capsule", "n", pg_operand_count(node));
+    PyObject *numbers = pg_operand_numbers(node);
+    PyObject *capsule = numbers ? PyObject_CallMethod(closure, "gradient_capsule", "dO", node->data, numbers) : NULL;
     pg_program *gradient = capsule ? PyCapsule_GetPointer(capsule, PG_PROGRAM_CAPSULE) : NULL;
     pg_index *operands = gradient ? operands_of(m, node) : NULL, call = PG_NONE;
     if (operands) {
@@ -112,6 +114,7 @@ static int add_custom(maker *m, pg_node *node) {
     }
     PyMem_Free(operands);
     Py_XDECREF(capsule);
+    Py_XDECREF(numbers);
     return call == PG_NONE ? -1 : note(m, node, pg_program_result(m->program, call, 0));
 }
 

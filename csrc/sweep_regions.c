@@ -78,7 +78,7 @@ static pg_index array_adjoint(pg_sweep *d, pg_index array) {
 static void pack_back(pg_sweep *d, pg_index value) {
     pg_index g = array_adjoint(d, value);
     if (g == PG_NONE) return;
-    for (size_t i = 0; i < pg_operands_of(d->from, value) && !d->failed; i++) {
+    for (size_t i = pg_operands_of(d->from, value); i-- > 0 && !d->failed;) {
         pg_index operand = pg_operand_of(d->from, value, i);
         if (d->depends[operand])
             pg_sweep_add_adjoint(d, operand, pg_sweep_checked(d, pg_program_element(d->to, g, i)));
@@ -181,22 +181,23 @@ static int find_active_in_loop(const pg_region *region, uint8_t *active, uint8_t
 
 /* ---- back ---- */
 
-/* Whether an operand of the region is the first with its value. */
-static int is_first(const pg_sweep *d, pg_index value, size_t i) {
-    for (size_t k = 0; k < i; k++)
+/* Whether an operand of the region is the first with its value from operand `from` on. */
+static int is_first(const pg_sweep *d, pg_index value, size_t from, size_t i) {
+    for (size_t k = from; k < i; k++)
         if (pg_operand_of(d->from, value, k) == pg_operand_of(d->from, value, i)) return 0;
     return 1;
 }
 
-static pg_index so_far(pg_sweep *d, pg_index value, size_t i) {
-    pg_index adjoint = is_first(d, value, i) ? d->derivative[pg_operand_of(d->from, value, i)] : PG_NONE;
+/* The adjoint that an operand which is shared, from operand `from` on, begins with. */
+static pg_index so_far(pg_sweep *d, pg_index value, size_t from, size_t i) {
+    pg_index adjoint = is_first(d, value, from, i) ? d->derivative[pg_operand_of(d->from, value, i)] : PG_NONE;
     return adjoint == PG_NONE ? pg_sweep_constant(d, 0.0) : adjoint;
 }
 
 /* What began with what had come so far, and now is all of it. */
-static void replace(pg_sweep *d, pg_index value, size_t i, pg_index adjoint) {
+static void replace(pg_sweep *d, pg_index value, size_t from, size_t i, pg_index adjoint) {
     pg_index operand = pg_operand_of(d->from, value, i);
-    if (is_first(d, value, i)) d->derivative[operand] = adjoint;
+    if (is_first(d, value, from, i)) d->derivative[operand] = adjoint;
     else pg_sweep_add_adjoint(d, operand, adjoint);
 }
 
@@ -285,7 +286,7 @@ static void pass_back(pg_sweep *d, loop_parts *p, pg_index value, pg_region *mad
     }
     for (size_t i = first_shared; i < first_array; i++) {
         if (!p->active[i]) continue;
-        p->begun[i] = pass(p, so_far(d, value, i));
+        p->begun[i] = pass(p, so_far(d, value, first_shared, i));
         add(&p->wrt, (pg_index)i);
     }
     made->carries = p->passed;
@@ -314,7 +315,7 @@ static void loop_back(pg_sweep *d, pg_index value) {
     pg_region made = {.length = pg_region_of(d->from, value)->length, .backwards = !pg_region_of(d->from, value)->backwards};
     int failed = parts_init(&p, d, value) < 0;
     if (!failed && gather(d, &p, value)) {
-        size_t operands = p.carries + p.shared + p.arrays, result = 0, stack = 0;
+        size_t operands = p.carries + p.shared + p.arrays, result = 0, stack = 0, carried = 0;
         for (size_t i = 0; i < operands; i++) p.active[i] = d->depends[pg_operand_of(d->from, value, i)];
         failed = find_active_in_loop(p.region, p.active, p.outputs) < 0;
         if (!failed) pass_back(d, &p, value, &made);
@@ -324,12 +325,13 @@ static void loop_back(pg_sweep *d, pg_index value) {
         for (size_t i = 0; i < p.carries && !d->failed; i++) result += p.active[i];
         for (size_t i = p.carries; i < operands && !d->failed; i++) {
             if (!p.active[i]) continue;
-            if (i < p.carries + p.shared) replace(d, value, i, result_of(d, loop, result++));
+            if (i < p.carries + p.shared) replace(d, value, p.carries, i, result_of(d, loop, result++));
             else add_array(d, pg_operand_of(d->from, value, i), stack_of(d, loop, stack++));
         }
-        for (size_t i = 0, carried = 0; i < p.carries && !d->failed; i++) {
+        for (size_t i = 0; i < p.carries; i++) carried += p.active[i];
+        for (size_t i = p.carries; i-- > 0 && !d->failed;) {
             if (!p.active[i]) continue;
-            pg_index operand = pg_operand_of(d->from, value, i), adjoint = result_of(d, loop, carried++);
+            pg_index operand = pg_operand_of(d->from, value, i), adjoint = result_of(d, loop, --carried);
             if (d->depends[operand]) pg_sweep_add_adjoint(d, operand, adjoint);
         }
     }
@@ -344,7 +346,7 @@ static void cond_back(pg_sweep *d, pg_index value) {
     pg_region made = {0};
     int failed = parts_init(&p, d, value) < 0;
     if (!failed && gather(d, &p, value)) {
-        size_t inputs = p.region->body[0]->input_count;
+        size_t inputs = p.region->body[0]->input_count, first_shared = inputs - p.region->shared;
         for (size_t i = 0; i < inputs; i++) p.active[i] = d->depends[pg_operand_of(d->from, value, i + 1)];
         for (int i = 0; i < 2; i++) failed |= find_active(p.region->body[i], p.active, p.outputs) < 0;
         add(&p.operands, d->places[pg_operand_of(d->from, value, 0)]);
@@ -353,14 +355,18 @@ static void cond_back(pg_sweep *d, pg_index value) {
         for (size_t i = 0; i < inputs; i++) {
             p.places[i] = pass(&p, d->places[pg_operand_of(d->from, value, i + 1)]);
             if (!p.active[i]) continue;
-            p.begun[i] = pass(&p, so_far(d, value, i + 1));
+            if (i >= first_shared) p.begun[i] = pass(&p, so_far(d, value, first_shared + 1, i + 1));
             add(&p.wrt, (pg_index)i);
         }
         for (int i = 0; i < 2 && !failed && !p.wrt.failed; i++)
             made.body[i] = reversed(p.region->body[i], p.passed, p.places, p.given, p.begun, p.wrt.at, p.wrt.count);
         pg_index cond = made.body[1] ? made_region(d, &p, PG_OP_cond, &made) : pg_sweep_checked(d, PG_NONE);
         for (size_t i = 0; i < p.wrt.count && !d->failed; i++)
-            replace(d, value, p.wrt.at[i] + 1, result_of(d, cond, i));
+            if (p.wrt.at[i] >= first_shared)
+                replace(d, value, first_shared + 1, p.wrt.at[i] + 1, result_of(d, cond, i));
+        for (size_t i = p.wrt.count; i-- > 0 && !d->failed;)
+            if (p.wrt.at[i] < first_shared)
+                pg_sweep_add_adjoint(d, pg_operand_of(d->from, value, p.wrt.at[i] + 1), result_of(d, cond, i));
     }
     d->failed |= failed;
     pg_program_free(made.body[0]);

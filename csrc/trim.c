@@ -142,7 +142,7 @@ static int trim_loop(pg_trimmed *trimmed, const pg_region *region) {
 }
 
 static int trim_cond(pg_trimmed *trimmed, const pg_region *region) {
-    size_t count = 0, inputs = region->body[0]->input_count;
+    size_t count = 0, shared = 0, inputs = region->body[0]->input_count;
     marks m[2] = {{0}, {0}};
     pg_index *outputs = malloc((region->body[0]->output_count + 1) * sizeof *outputs);
     pg_index *kept = malloc((inputs + 1) * sizeof *kept);
@@ -158,8 +158,10 @@ static int trim_cond(pg_trimmed *trimmed, const pg_region *region) {
     for (size_t i = 0; i < inputs && !failed; i++) {
         if (!m[0].needed[i] && !m[1].needed[i]) continue;
         kept[trimmed->operand_count - 1] = (pg_index)i;
+        shared += i >= inputs - region->shared;
         keep(trimmed, i + 1);
     }
+    trimmed->region.shared = shared;
     for (int k = 0; k < 2 && !failed; k++) {
         trimmed->region.body[k] = part_of(&m[k], kept, trimmed->operand_count - 1, outputs, count);
         failed = !trimmed->region.body[k];

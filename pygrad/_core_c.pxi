@@ -201,6 +201,7 @@ cdef extern from "plan.h":
         uint32_t *guards
         size_t word_count, constant_count, input_count, output_count, guard_count
         size_t slot_count, run_count, fused_count, instruction_count
+        int calls
     pg_plan *pg_plan_make(const pg_program *program)
     void pg_plan_free(pg_plan *plan)
 
@@ -227,6 +228,10 @@ cdef extern from "blocks.h":
     size_t pg_blocks_bytes(const pg_blocks *blocks)
     void pg_blocks_run(const pg_blocks *blocks, void *memory, const pg_lanes *inputs, const pg_lanes *outputs,
                        int32_t *failed, size_t start, size_t stop) nogil
+
+cdef extern from "lane_by_lane.h":
+    int pg_lane_by_lane_run(const pg_plan *plan, const pg_lanes *inputs, const pg_lanes *outputs, int32_t *failed,
+                            size_t start, size_t stop) nogil
 
 cdef extern from "py_loops.h":
     pg_loop pg_numpy_loops[]

@@ -43,6 +43,7 @@ cdef class LaneRun:
     cdef object holds  # what `failed` points into: a thread may outlive the call, if that is interrupted
     cdef int32_t *failed
     cdef bint out_of_memory
+    cdef object error  # of a call
 
     def __cinit__(self, Program program, Py_ssize_t inputs, Py_ssize_t outputs):
         self.program = program
@@ -99,7 +100,10 @@ cdef class LaneRun:
 
     def piece(self, Py_ssize_t start, Py_ssize_t stop):
         """Runs these lanes, in memory of its own."""
-        if self.blocks is None or self.out_of_memory:  # not begun
+        if self.holds is None or self.out_of_memory or self.error is not None:  # not begun
+            return
+        if self.blocks is None:
+            self.piece_by_lanes(start, stop)
             return
         cdef void *memory = malloc(pg_blocks_bytes(self.blocks.raw))
         if memory == NULL:
@@ -108,6 +112,19 @@ cdef class LaneRun:
         with nogil:
             pg_blocks_run(self.blocks.raw, memory, self.inputs, self.outputs, self.failed, start, stop)
         free(memory)
+
+
+    cdef int piece_by_lanes(self, Py_ssize_t start, Py_ssize_t stop) except -1:
+        cdef int status
+        with nogil:
+            status = pg_lane_by_lane_run(self.program.plan, self.inputs, self.outputs, self.failed, start, stop)
+        self.out_of_memory |= status == -1
+        if status == PG_CALL_FAILED:
+            try:
+                raise_of_call()
+            except BaseException as error:  # it is raised in the thread that waits for all
+                self.error = error
+        return 0
 
 
 cdef tuple run_lanes(Program program, list inputs, Py_ssize_t lanes, out, int threads, bint exact, int level):
@@ -128,7 +145,8 @@ cdef tuple run_lanes(Program program, list inputs, Py_ssize_t lanes, out, int th
     cdef int32_t[::1] numbers = failed
     run.holds, run.failed = failed, &numbers[0] if lanes else NULL
     width = pg_blocks_width(program.plan, (lanes + threads - 1) // threads)
-    run.blocks = blocks_of(program, width, shared, exact, level)
+    if not program.plan.calls:
+        run.blocks = blocks_of(program, width, shared, exact, level)
     share = (lanes + width * threads - 1) // (width * threads) * width
     others = [Thread(target=run.piece, args=(start, min(start + share, lanes)))
               for start in range(share, lanes, share or 1)]
@@ -137,6 +155,8 @@ cdef tuple run_lanes(Program program, list inputs, Py_ssize_t lanes, out, int th
     run.piece(0, min(share, lanes))
     for other in others:
         other.join()
+    if run.error is not None:
+        raise run.error
     if run.out_of_memory:
         raise MemoryError()
     return out, failed

@@ -297,15 +297,28 @@ cdef class Program:
 
     def __str__(self):
         self.prepare()
-        cdef char text[512]
-        lines = []
-        for value in range(self.small.count):
-            pg_instruction_text(self.small, <pg_index>value, text, sizeof(text))
-            lines.append(text.decode())
-        for i in range(self.small.guard_count):
-            lines.append(f"guard v{self.small.guards[i].value} == {self.small.guards[i].expected!r}")
-        lines.append(" ".join(["return", *(f"v{self.small.outputs[i]}" for i in range(self.small.output_count))]))
-        return "\n".join(lines)
+        return "\n".join(lines_of(self.small, ""))
+
+
+cdef list lines_of(const pg_program *program, str indent):
+    """The text of a program, the bodies of its regions below the instructions that run them."""
+    cdef char text[512]
+    cdef int op
+    cdef list lines = []
+    for value in range(program.count):
+        pg_instruction_text(program, <pg_index>value, text, sizeof(text))
+        lines.append(indent + text.decode())
+        op = program.code[value].op
+        if op == PG_OP_loop:
+            lines += lines_of(program.regions[program.code[value].in_[2]].body[0], indent + "    ")
+        elif op == PG_OP_cond:
+            lines += lines_of(program.regions[program.code[value].in_[2]].body[0], indent + "    ")
+            lines.append(indent + "else")
+            lines += lines_of(program.regions[program.code[value].in_[2]].body[1], indent + "    ")
+    for i in range(program.guard_count):
+        lines.append(f"{indent}guard v{program.guards[i].value} == {program.guards[i].expected!r}")
+    lines.append(" ".join([indent + "return", *(f"v{program.outputs[i]}" for i in range(program.output_count))]))
+    return lines
 
 
 cdef pg_index *input_numbers(Program program, list wrt) except NULL:

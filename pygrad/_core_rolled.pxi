@@ -119,8 +119,9 @@ cdef Py_ssize_t sum_of_none(list items):
     return count
 
 
-def rolled_cond(Program holds not None, Program holds_not not None):
-    """The program of a condition: its inputs are a truth and the inputs that both have, its outputs those that both have."""
+def rolled_cond(Program holds not None, Program holds_not not None, Py_ssize_t shared):
+    """The program of a condition: its inputs are a truth and the inputs that both have, of which the last are shared with
+    what is around; its outputs are those that both have."""
     cdef size_t inputs = holds.raw.input_count
     cdef Builder builder = Builder(<Py_ssize_t>inputs + 1)
     cdef pg_index *operands = indices(<Py_ssize_t>inputs + 1)
@@ -130,7 +131,7 @@ def rolled_cond(Program holds not None, Program holds_not not None):
     try:
         for i in range(inputs + 1):
             operands[i] = <pg_index>i
-        region.body[0], region.body[1] = holds.raw, holds_not.raw
+        region.body[0], region.body[1], region.shared = holds.raw, holds_not.raw, <size_t>shared
         cond = builder.made(pg_program_region(builder.raw, PG_OP_cond, &region, operands, inputs + 1))
         for i in range(holds.raw.output_count):
             builder.put_out(pg_program_result(builder.raw, cond, i))

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from pygrad import _core
-from pygrad._core import Value
+from pygrad._core import Program, Value
 
 __all__ = ["custom_op"]
 
@@ -24,6 +24,7 @@ class CustomOp:
         self.__name__ = self.__qualname__ = name
         self.__module__ = module
         self.__doc__ = value.__doc__
+        self._programs: dict[int, Program] = {}  # of the gradient, by the number of operands
 
     def __call__(self, *operands: Any) -> Any:
         y = self.value(*_core.numbers_of(operands))
@@ -39,6 +40,34 @@ class CustomOp:
         if getattr(sys.modules.get(self.__module__), self.__name__, None) is self:
             return self.__name__
         return CustomOp, (self.value, self.gradient, self.__name__, self.__module__)
+
+    def numbers(self, operands: tuple[float, ...]) -> tuple[float, ...]:
+        """The value, for a program that calls back."""
+        return (_core.as_float(self.value(*operands), self.__name__),)
+
+    def gradient_capsule(self, y: float, operands: tuple[float, ...]) -> Any:
+        """The program of the gradient, from (g, y, *operands), captured at these numbers: for py_program.c."""
+        count = len(operands)
+        if count not in self._programs:
+            self._programs[count] = self._gradient_program([1.0, y, *operands])
+        return self._programs[count].capsule()
+
+    def _gradient_program(self, numbers: list[float]) -> Program:
+        """Captured where the gradient is written for Values and goes one way; else one that calls back too."""
+        inputs, count = [Value(number) for number in numbers], len(numbers)
+        try:
+            program, outside, _ = _core.capture(lambda: (self._on_values(inputs), None), inputs)
+            if not outside and program.counts == (count, count - 2, 0):
+                return program
+        except Exception:  # noqa: BLE001 - whatever a gradient that is written for floats does with a Value
+            pass
+        op = CustomOp(self.value, self.gradient, self.__name__, self.__module__)  # one that is not kept by itself
+        refusal = _core.rolled_call(_Refusal(self.__name__), count + 2, count)
+        return _core.rolled_call(_Gradient(op), count, count - 2, refusal)
+
+    def _on_values(self, inputs: list[Value]) -> list[Any]:
+        g, y, *operands = inputs
+        return list(self.gradients_graph(g, y, tuple(operands)))
 
     def _contributions(self, g: Any, y: Any, operands: tuple[Any, ...]) -> tuple[Any, ...]:
         found = self.gradient(g, y, *operands)
@@ -70,6 +99,30 @@ class CustomOp:
             _core.leave_trace()
         what = f"{self.__name__}: gradient"
         return tuple(0.0 if c is None else c if isinstance(c, Value) else _core.as_float(c, what) for c in found)
+
+
+class _Gradient:
+    """The gradient of an op on floats, called back by a program: from (g, y, *operands)."""
+
+    def __init__(self, op: CustomOp) -> None:
+        self.op = op
+
+    def numbers(self, operands: tuple[float, ...]) -> tuple[float, ...]:
+        g, y, *rest = operands
+        return self.op.gradients(g, y, tuple(rest))
+
+
+class _Refusal:
+    """What stands for the derivative of a gradient on floats; a program that runs it raises."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def numbers(self, operands: tuple[float, ...]) -> tuple[float, ...]:
+        raise TypeError(
+            f"{self.name}: its gradient serves first derivatives alone in a compiled function, since it is computed on "
+            "floats, or branches; write it with Python's operators, pygrad's functions and pygrad.where"
+        )
 
 
 def custom_op(value: Callable[..., float], gradient: Callable[..., Any], *, name: str | None = None) -> CustomOp:

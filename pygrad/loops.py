@@ -77,6 +77,19 @@ def _held(number: Any) -> Any:
     return +number if isinstance(number, Value) else number
 
 
+def _held_steps(steps: Sequence[Any]) -> Sequence[Any]:
+    """Nodes of their own for the numbers of xs, column by column."""
+    if isinstance(steps, range) or steps[0] is None or isinstance(steps, np.ndarray) and steps.dtype != object:
+        return steps
+    rows = [flatten(x) for x in steps]
+    if not any(isinstance(number, Value) for row in rows for number in row):
+        return steps
+    for i in range(max(map(len, rows))):
+        for row in rows:
+            row[i : i + 1] = map(_held, row[i : i + 1])
+    return [refill(x, iter(row)) for x, row in zip(steps, rows, strict=True)]
+
+
 def _stepped(f: Callable[[Any, Any], tuple[Any, Any]], carry: Any, x: Any) -> tuple[Any, Any]:
     out = f(carry, x)
     if not (isinstance(out, tuple) and len(out) == 2):
@@ -89,9 +102,11 @@ def _stepped(f: Callable[[Any, Any], tuple[Any, Any]], carry: Any, x: Any) -> tu
 
 def _run(f: Callable[[Any, Any], tuple[Any, Any]], carry: Any, steps: Sequence[Any], reverse: bool) -> tuple[Any, Any]:
     """The loop itself."""
-    carry, ys, found = map_structure(_held, carry), [], False
+    ys, found = [], False
+    steps = _held_steps(steps)
+    carry = map_structure(_held, carry)
     for x in reversed(steps) if reverse else steps:
-        carry, y = _stepped(f, carry, map_structure(_held, x))
+        carry, y = _stepped(f, carry, x)
         ys.append(y)
         found |= y is not None
     return carry, (ys[::-1] if reverse else ys) if found else None
@@ -234,7 +249,7 @@ def cond(truth: Any, f: Callable[..., Any], g: Callable[..., Any], *operands: An
     (1.0, 0.0)
     """
     if not (_core.is_capturing() and _core.depends_on_outside(truth)):
-        return f(*operands) if truth else g(*operands)
+        return map_structure(_held, (f if truth else g)(*map_structure(_held, operands)))
     given = flatten(operands)
     parts = []
     for branch in (f, g):
@@ -265,7 +280,7 @@ def _applied_cond(truth: Any, given: list[Any], holds: _Part, fails: _Part) -> A
         guards = [*own, *expected[fails]] if is_first else [*expected[holds], *own]
         outputs = [*range(part.program.counts[1]), *guards]
         bodies.append(_core.reordered(program, places, len(given) + len(outside), outputs))
-    found = Applied(_core.rolled_cond(*bodies), "cond")([truth, *given, *outside.values()])
+    found = Applied(_core.rolled_cond(*bodies, len(outside)), "cond")([truth, *given, *outside.values()])
     count = holds.program.counts[1]
     for value in found[count:]:
         _core.guard(value, "cond")

@@ -64,7 +64,7 @@ def same_bits(x, y):
 
 
 def kinds(guards):
-    return [(node.op, expected, kind) for node, expected, kind in guards]
+    return [(node.op, expected, kind) for node, expected, kind, _ in guards]
 
 
 def text_of(run, *numbers, error=CaptureError):
