@@ -221,7 +221,15 @@ static void add_report(pg_optimise_report *all, const pg_optimise_report *of_bod
     all->dead += of_body->dead;
 }
 
-/* A body made smaller, once however many regions have it: what has the same body stays comparable. */
+/* Whether two bodies are the same, instruction for instruction. */
+static int is_same_body(const pg_program *a, const pg_program *b) {
+#define SAME(array, count) (a->count == b->count && (!a->count || memcmp(a->array, b->array, a->count * sizeof *a->array) == 0))
+    return a->input_count == b->input_count && SAME(code, count) && SAME(constants, constant_count) &&
+           SAME(operands, operand_count) && SAME(outputs, output_count) && SAME(regions, region_count);
+#undef SAME
+}
+
+/* A body made smaller. What has the same body, or one that becomes the same, has one body afterwards. */
 static pg_program *optimised(builder *b, const pg_program *body) {
     for (size_t i = 0; i < b->body_count; i++)
         if (b->bodies[i].from == body) return b->bodies[i].to;
@@ -232,6 +240,12 @@ static pg_program *optimised(builder *b, const pg_program *body) {
     pg_program *made = pg_optimise(body, &report);
     if (!made) return NULL;
     add_report(b->report, &report);
+    for (size_t i = 0; i < b->body_count; i++) {
+        if (!is_same_body(b->bodies[i].to, made)) continue;
+        pg_program_free(made);
+        made = pg_program_hold(b->bodies[i].to);
+        break;
+    }
     b->bodies[b->body_count++] = (optimised_body){body, made};
     return made;
 }

@@ -72,6 +72,11 @@ def _steps(xs: Iterable[Any] | None, length: int | None) -> Sequence[Any]:
     return steps
 
 
+def _is_counted(steps: Sequence[Any]) -> bool:
+    """Whether there is no x, or None for each."""
+    return steps[0] is None and all(x is None for x in steps)
+
+
 def _held(number: Any) -> Any:
     """A number as a node of its own. What is one node here, and another time two, would add gradients in another order."""
     return +number if isinstance(number, Value) else number
@@ -117,7 +122,8 @@ def _in_pieces(
 ) -> tuple[Any, Any]:
     """A loop over pieces of `size` steps, which the reverse pass runs again from what each began with, and the rest."""
     whole = len(steps) // size * size
-    pieces = [list(steps[i : i + size]) for i in range(0, whole, size)]
+    is_counted = _is_counted(steps)
+    pieces = [None if is_counted else list(steps[i : i + size]) for i in range(0, whole, size)]
     parts: dict[bool, list[Any]] = {True: [], False: []}
     for is_rest in (reverse, not reverse):
         if is_rest and whole < len(steps):
@@ -125,7 +131,7 @@ def _in_pieces(
             parts[is_rest] = ys or []
         elif not is_rest:
             carry, ys = _Scan(
-                lambda before, piece: _Scan(f, before, piece, reverse).captured(), carry, pieces, reverse
+                lambda before, piece: _Scan(f, before, piece or steps[:size], reverse).captured(), carry, pieces, reverse
             ).captured()
             parts[is_rest] = [y for piece in ys for y in piece] if ys else []
     together = [*parts[False], *parts[True]]
@@ -176,8 +182,12 @@ class _Scan:
     def _columns(self) -> list[Any]:
         """The numbers of x, each as a list of those of all steps, or as an array where they are constants."""
         steps = self.steps
+        if _is_counted(steps):
+            return []
         if isinstance(steps, (range, np.ndarray)) and np.ndim(steps) == 1 and np.asarray(steps).dtype.kind in "fiu":
             return [np.asarray(steps, dtype=float)]
+        if all(type(x) is float for x in steps):
+            return [np.array(steps)]
         key = key_of(steps[0])
         rows = []
         for i, x in enumerate(steps):

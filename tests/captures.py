@@ -51,7 +51,7 @@ def computed(node, given):
 
 
 def holds(guards, leaves, numbers):
-    return all(same(x, expected) for (_, expected, _), x in
+    return all(same(x, expected) for (_, expected, *_), x in
                zip(guards, replayed([g[0] for g in guards], leaves, numbers), strict=True))  # fmt: skip
 
 

@@ -30,7 +30,7 @@ def test_captures_nest():
 
         leaf = Value(7.0)
         y, guards = _core.run_capture(inner, [leaf])
-        assert [n.op for n, _, _ in guards] == ["greater"] * 3
+        assert [n.op for n, _, _, _ in guards] == ["greater"] * 3
         assert _core.operands(guards[2][0])[0] is leaf
         assert float(before) == 2.0
         assert float(leaf) == 7.0

@@ -385,13 +385,47 @@ def test_an_error_in_f_and_another_call(error):
     assert fast.stats()["variants"] == 1
 
 
-def test_ops_of_the_user_s_are_refused_for_now():
+def test_ops_of_the_user_s_are_called_back():
     cube = pygrad.custom_op(lambda a: a**3, lambda g, y, a: g * 3 * a * a, name="cube")
-    with pytest.raises(NotImplementedError, match=r"^compile: an op 'cube' cannot be part of a program$"):
-        pygrad.compile(lambda x: cube(x) + 1)(2.0)
-    with pytest.raises(NotImplementedError, match="cube"):
-        pygrad.grad(pygrad.compile(cube))(2.0)
-    assert pygrad.compile(lambda x: (cube(x), x)[1])(2.0) == 2.0  # one that leads to no result does no harm
+    f = lambda x, y: cube(x * y) + cube(y)  # noqa: E731
+    fast = pygrad.compile(f)
+    assert fast(2.0, 3.0) == 243.0
+    assert pygrad.grad(fast, (0, 1))(2.0, 3.0) == pygrad.grad(f, (0, 1))(2.0, 3.0)
+    assert pygrad.hessian(fast, (0, 1))(2.0, 3.0) == pygrad.hessian(f, (0, 1))(2.0, 3.0)
+    assert pygrad.jvp(fast, (2.0, 3.0), (1.0, 0.5)) == pygrad.jvp(f, (2.0, 3.0), (1.0, 0.5))
+    values = fast.map(np.array([2.0, 1.0, -1.0]), 3.0, threads=2)
+    assert values.tolist() == [fast(x, 3.0) for x in (2.0, 1.0, -1.0)]
+    assert pygrad.compile(lambda x: (cube(x), x)[1])(2.0) == 2.0
+
+
+def test_a_gradient_on_floats_serves_first_derivatives_of_programs():
+    calls = []
+
+    def slope(g, y, a, b):
+        calls.append(a)
+        return g * math.cos(float(a)) * float(b), g * math.sin(float(a))
+
+    wave = pygrad.custom_op(lambda a, b: math.sin(a) * b, slope, name="wave")
+    fast = pygrad.grad(pygrad.compile(wave), (0, 1))
+    assert fast(0.5, 2.0) == pygrad.grad(wave, (0, 1))(0.5, 2.0)
+    assert fast(0.7, 2.0) == pygrad.grad(wave, (0, 1))(0.7, 2.0)
+    with pytest.raises(TypeError, match=r"^wave: its gradient serves first derivatives alone in a compiled function"):
+        pygrad.hessian(pygrad.compile(wave), (0, 1))(0.5, 2.0)
+    branching = pygrad.custom_op(abs, lambda g, y, a: g if a > 0 else -g, name="branching")
+    assert pygrad.grad(pygrad.compile(branching)).map(np.array([2.0, -3.0])).tolist() == [1.0, -1.0]
+
+
+def test_what_an_op_of_the_user_s_raises_comes_through():
+    inverse = pygrad.custom_op(lambda a: 1 / a, lambda g, y, a: -g * y * y, name="inverse")
+    fast = pygrad.compile(lambda x: 1 + inverse(x))
+    assert fast(2.0) == 1.5
+    for call in (lambda: fast(0.0), lambda: fast.map(np.array([1.0, 0.0, 2.0]), threads=2)):
+        with pytest.raises(ZeroDivisionError):
+            call()
+    assert fast(4.0) == 1.25
+    wrong = pygrad.custom_op(lambda a: "text" if a > 1 else a, lambda g, y, a: g, name="wrong")
+    with pytest.raises(TypeError, match=r"^wrong: must be a real number, found 'text' of type str$"):
+        pygrad.compile(lambda x: wrong(x) * 1)(0.5) and pygrad.compile(lambda x: wrong(x) * 1).capture(0.5)(2.0)
 
 
 # ---- looking at it
