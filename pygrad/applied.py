@@ -26,7 +26,7 @@ class Applied:
 
     def __call__(self, operands: Sequence[Any]) -> list[Any]:
         """What it puts out: Values where an operand requires a gradient; under no_grad those are frozen."""
-        numbers = self.program.run(list(_core.numbers_of(tuple(operands))))
+        numbers: list[float] = self.program.run(list(_core.numbers_of(tuple(operands))))
         if not any(isinstance(o, Value) and o.requires_grad for o in operands):
             return numbers
         is_recording = _core.is_grad_enabled()

@@ -59,7 +59,7 @@ class CustomOp:
             program, outside, _ = _core.capture(lambda: (self._on_values(inputs), None), inputs)
             if not outside and program.counts == (count, count - 2, 0):
                 return program
-        except Exception:  # noqa: BLE001 - whatever a gradient that is written for floats does with a Value
+        except Exception:  # whatever a gradient that is written for floats does with a Value
             pass
         op = CustomOp(self.value, self.gradient, self.__name__, self.__module__)  # one that is not kept by itself
         refusal = _core.rolled_call(_Refusal(self.__name__), count + 2, count)

@@ -58,11 +58,11 @@ def scan(
 
 
 def _steps(xs: Iterable[Any] | None, length: int | None) -> Sequence[Any]:
-    steps: Sequence[Any]
+    steps: Any
     if xs is None:
         if length is None:
             raise ValueError("scan: needs xs, or a length")
-        steps = range(length) and [None] * length
+        steps = [None] * length
     else:
         steps = xs if isinstance(xs, (list, tuple, range, np.ndarray)) else list(xs)
         if length is not None and length != len(steps):
@@ -78,13 +78,13 @@ def _is_counted(steps: Sequence[Any]) -> bool:
 
 
 def _held(number: Any) -> Any:
-    """A number as a node of its own. What is one node here, and another time two, would add gradients in another order."""
+    """A number as a node of its own: two names for one node would add gradients in another order than a program does."""
     return +number if isinstance(number, Value) else number
 
 
 def _held_steps(steps: Sequence[Any]) -> Sequence[Any]:
     """Nodes of their own for the numbers of xs, column by column."""
-    if isinstance(steps, range) or steps[0] is None or isinstance(steps, np.ndarray) and steps.dtype != object:
+    if isinstance(steps, range) or steps[0] is None:
         return steps
     rows = [flatten(x) for x in steps]
     if not any(isinstance(number, Value) for row in rows for number in row):
@@ -131,8 +131,9 @@ def _in_pieces(
             parts[is_rest] = ys or []
         elif not is_rest:
             carry, ys = _Scan(
-                lambda before, piece: _Scan(f, before, piece or steps[:size], reverse).captured(), carry, pieces, reverse
-            ).captured()
+                lambda before, piece: _Scan(f, before, piece or steps[:size], reverse).captured(),
+                carry, pieces, reverse,
+            ).captured()  # fmt: skip
             parts[is_rest] = [y for piece in ys for y in piece] if ys else []
     together = [*parts[False], *parts[True]]
     return carry, together or None
@@ -290,7 +291,8 @@ def _applied_cond(truth: Any, given: list[Any], holds: _Part, fails: _Part) -> A
         guards = [*own, *expected[fails]] if is_first else [*expected[holds], *own]
         outputs = [*range(part.program.counts[1]), *guards]
         bodies.append(_core.reordered(program, places, len(given) + len(outside), outputs))
-    found = Applied(_core.rolled_cond(*bodies, len(outside)), "cond")([truth, *given, *outside.values()])
+    program = _core.rolled_cond(bodies[0], bodies[1], len(outside))
+    found = Applied(program, "cond")([truth, *given, *outside.values()])
     count = holds.program.counts[1]
     for value in found[count:]:
         _core.guard(value, "cond")

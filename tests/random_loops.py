@@ -75,7 +75,8 @@ def _loop(rng: random.Random, seen: list[Any], depth: int) -> list[Any]:
         own = again()
         given = [*carry, *(x or []), *outer, 0.3]
         found = _block(own, given, depth - 1, own.randint(1, 4))
-        after = [pygrad.tanh(_pick(own, found, given)) if own.random() < 0.7 else _pick(own, found, given) for _ in carry]
+        after = [_pick(own, found, given) for _ in carry]
+        after = [pygrad.tanh(v) if own.random() < 0.7 else v for v in after]
         if after and own.random() < 0.2:
             after[0] = carry[-1]
         return after, [_pick(own, found, given) for _ in range(stacks)]

