@@ -69,7 +69,8 @@ def _steps(xs: Iterable[Any] | None, length: int | None) -> Sequence[Any]:
             raise ValueError(f"scan: length is {length}, and xs has {len(steps)} elements")
     if len(steps) == 0:
         raise ValueError("scan: there is no step to take, so that nobody knows what ys are")
-    return steps
+    found: Sequence[Any] = steps
+    return found
 
 
 def _is_counted(steps: Sequence[Any]) -> bool:
@@ -78,7 +79,7 @@ def _is_counted(steps: Sequence[Any]) -> bool:
 
 
 def _held(number: Any) -> Any:
-    """A number as a node of its own: two names for one node would add gradients in another order than a program does."""
+    """A number as a node of its own: with two names for one, gradients would add up in another order than a program's."""
     return +number if isinstance(number, Value) else number
 
 

@@ -81,7 +81,8 @@ def test_the_gradient_in_every_way_that_it_is_asked_for():
         assert g(0.05) == pytest.approx(slope, rel=1e-14)
     curvature = 2000 * 1.05**3
     for h in (
-        pygrad.hessian(pygrad.compile(f)), pygrad.compile(pygrad.hessian(f)), pygrad.grad(pygrad.compile(pygrad.grad(f)))
+        pygrad.hessian(pygrad.compile(f)), pygrad.compile(pygrad.hessian(f)),
+        pygrad.grad(pygrad.compile(pygrad.grad(f))),
     ):  # fmt: skip
         assert h(0.05) == pytest.approx(curvature, rel=1e-14)
 
