@@ -66,6 +66,32 @@ class PygradCompiledArray(PygradCompiled):
         return lambda: function(numbers)
 
 
+class PygradScan(PygradCompiledArray):
+    """pygrad-compiled-array of the program with its loop in pygrad.scan."""
+
+    name = "pygrad-scan"
+
+    def function(self, workload: Workload, **options: Any) -> Any:
+        import pygrad
+
+        loop, ops = rolled_form(self.name, workload), self.ops
+        rows = np.reshape(workload.constants, (loop.steps, loop.width)).tolist() if loop.width else None
+
+        def program(leaves: Any) -> Any:
+            step = lambda carry, x: (loop.step(leaves, carry, x, ops), None)  # noqa: E731
+            carry, _ = pygrad.scan(step, loop.start(leaves), rows, loop.steps)
+            return loop.end(leaves, carry, ops)
+
+        return self.transform(pygrad.compile(program, as_values=True, **options))
+
+
+def rolled_form(contestant: str, workload: Workload) -> rolled.Rolled:
+    form = {"path": rolled.path, "lorenz": rolled.lorenz}.get(workload.name)
+    if form is None:
+        raise NotInstalledError(f"{contestant}: {workload.name} has no loop that could stay rolled")
+    return form(workload.steps)
+
+
 class PygradCc(PygradCompiledArray):
     """The same with backend="cc": compiled C, without -march=native; no library of an earlier run is used."""
 
@@ -161,10 +187,7 @@ class JaxScan(JaxJit):
     name = "jax-scan"
 
     def program(self, workload: Workload) -> Callable[[Any], Any]:
-        form = {"path": rolled.path, "lorenz": rolled.lorenz}.get(workload.name)
-        if form is None:
-            raise NotInstalledError(f"jax-scan: {workload.name} has no loop that could stay rolled")
-        loop = form(workload.steps)
+        loop = rolled_form(self.name, workload)
         data = self.jax.numpy.array(workload.constants)
         return lambda x: jax_scanned(self.jax, loop, self.ops, list(x), data)
 
@@ -178,10 +201,14 @@ def jax_scanned(jax: Any, loop: rolled.Rolled, ops: Any, leaves: list[Any], data
     return loop.end(leaves, carry, ops)
 
 
+# pygrad's graph, run anew each time, is there to be compared with.
 REPLAYERS: dict[str, type[Contestant]] = {
     kind.name: kind
-    for kind in (Pygrad, PygradCompiled, PygradCompiledArray, PygradCc, HandC, CasadiReplay, CasadiC, JaxJit, JaxScan)
-}  # pygrad's graph, run anew each time, is there to be compared with
+    for kind in (
+        Pygrad, PygradCompiled, PygradCompiledArray, PygradScan, PygradCc,
+        HandC, CasadiReplay, CasadiC, JaxJit, JaxScan,
+    )
+}  # fmt: skip
 
 
 @functools.cache

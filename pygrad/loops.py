@@ -79,7 +79,7 @@ def _is_counted(steps: Sequence[Any]) -> bool:
 
 
 def _held(number: Any) -> Any:
-    """A number as a node of its own: with two names for one, gradients would add up in another order than a program's."""
+    """A number as a node of its own: else gradients would add up in another order than in programs."""
     return +number if isinstance(number, Value) else number
 
 
