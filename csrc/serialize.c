@@ -74,8 +74,9 @@ typedef struct {
 } writer;
 
 static void counts_of(const pg_program *program, size_t *counts) {
-    const size_t found[COUNTS] = {program->input_count,  program->count,       program->constant_count, program->operand_count,
-                                  program->output_count, program->guard_count, program->region_count};
+    const size_t found[COUNTS] = {program->input_count,   program->count,        program->constant_count,
+                                  program->operand_count, program->output_count, program->guard_count,
+                                  program->region_count};
     memcpy(counts, found, sizeof found);
 }
 
@@ -146,7 +147,8 @@ unsigned char *pg_program_to_bytes(const pg_program *program, size_t *size) {
         set64(bytes + LENGTH_AT, length);
         set64(bytes + PROGRAMS_AT, w.bodies.count);
         at += HEAD;
-        for (uint32_t i = 0; i < w.names; i++, at += NAME) memcpy(at, pg_ops[w.named[i]].name, strlen(pg_ops[w.named[i]].name));
+        for (uint32_t i = 0; i < w.names; i++, at += NAME)
+            memcpy(at, pg_ops[w.named[i]].name, strlen(pg_ops[w.named[i]].name));
         for (size_t k = 0; k < w.bodies.count; k++) at = put_program(&w, w.bodies.programs[k], at);
         set64(bytes + SUM_AT, sum_of(bytes, length));
         *size = length;
@@ -234,7 +236,8 @@ static int read_counts(reader *r, size_t *counts) {
         needed += sizes[i] * count; /* below 7 * 2**37: no overflow */
     }
     r->left -= 8 * COUNTS;
-    if (needed > r->left) return wrong(r, "has %zu bytes left where its counts need %llu", r->left, (unsigned long long)needed);
+    if (needed > r->left)
+        return wrong(r, "has %zu bytes left where its counts need %llu", r->left, (unsigned long long)needed);
     r->left -= (size_t)needed;
     return counts[INPUTS] <= counts[INSTRUCTIONS] ? 0 : wrong(r, "has more inputs than instructions");
 }
@@ -247,7 +250,7 @@ static int read_code(reader *r, pg_program *program, const size_t *counts) {
         uint32_t number = get32(r->at);
         if (number >= r->names) return wrong(r, "has an instruction without an op");
         pg_instruction *instruction = &program->code[i];
-        *instruction = (pg_instruction){.op = r->ops[number], .in = {get32(r->at + 4), get32(r->at + 8), get32(r->at + 12)}};
+        *instruction = (pg_instruction){r->ops[number], 0, {get32(r->at + 4), get32(r->at + 8), get32(r->at + 12)}};
         const pg_index *in = instruction->in;
         if (pg_is_region(instruction->op) && in[2] != regions++) return wrong(r, "has a region in a wrong place");
         if (instruction->op == PG_OP_array) {
@@ -260,7 +263,8 @@ static int read_code(reader *r, pg_program *program, const size_t *counts) {
         operands += in[1];
     }
     if (operands != counts[OPERANDS]) return wrong(r, "has operands that no instruction uses");
-    return regions == counts[REGIONS] ? 0 : wrong(r, "has %zu regions, its instructions use %zu", counts[REGIONS], regions);
+    if (regions == counts[REGIONS]) return 0;
+    return wrong(r, "has %zu regions, its instructions use %zu", counts[REGIONS], regions);
 }
 
 static int read_region(reader *r, pg_program *program, int op) {

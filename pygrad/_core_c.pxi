@@ -177,7 +177,7 @@ cdef extern from "program.h":
 cdef extern from "py_call.h":
     const char *PG_PROGRAM_CAPSULE
     pg_callee pg_callee_of(object callee)
-    object pg_object_of_callee(const pg_callee *callee)
+    PyObject *pg_object_of_callee(const pg_callee *callee)  # borrowed
 
 cdef extern from "differentiate.h":
     pg_program *pg_reverse(const pg_program *program, const pg_index *wrt, size_t wrt_count, pg_index of)
@@ -238,8 +238,10 @@ cdef extern from "py_loops.h":
     pg_loop pg_numpy_loops[]
     int pg_loops_find() except -1
 
-cdef extern from "emit_c.h":
+cdef extern from "emit_rows.h":
     const char *pg_emit_name_wrong(const char *name)
+
+cdef extern from "emit_c.h":
     char *pg_emit_c(const pg_program *program, const char *name, const char *const *inputs, const char *const *outputs)
 
 cdef extern from "serialize.h":
