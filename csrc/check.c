@@ -15,6 +15,7 @@ static const char *check_region(int op, const pg_region *region, size_t operands
     if (op == PG_OP_cond) {
         if (!operands || region->body[0]->input_count != operands - 1 || region->body[1]->input_count != operands - 1)
             return "a condition has a wrong number of operands";
+        if (region->shared > operands - 1) return "a condition shares more than it has";
         return region->body[0]->output_count == region->body[1]->output_count ? NULL : "a condition gives now more, now less";
     }
     if (region->length < 1 || region->length >= PG_NONE) return "a loop has no steps, or too many";

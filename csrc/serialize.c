@@ -106,10 +106,10 @@ static unsigned char *put_region(const writer *w, const pg_program *program, pg_
     const pg_region *region = pg_region_of(program, value);
     for (int i = 0; i < 2; i++)
         set32(at + 4 * i, region->body[i] ? (uint32_t)pg_bodies_number(&w->bodies, region->body[i]) : PG_NONE);
+    set32(at + 20, (uint32_t)region->shared);
     if (program->code[value].op == PG_OP_loop) {
         set64(at + 8, region->length);
         set32(at + 16, (uint32_t)region->carries);
-        set32(at + 20, (uint32_t)region->shared);
         set32(at + 24, (uint32_t)region->arrays);
         set32(at + 28, (region->backwards ? BACKWARDS : 0) + (region->saves ? SAVES : 0));
     }
@@ -278,7 +278,7 @@ static int read_region(reader *r, pg_program *program, int op) {
     region.arrays = get32(r->at + 24);
     region.backwards = (flags & BACKWARDS) != 0;
     region.saves = (flags & SAVES) != 0;
-    if (op == PG_OP_cond && (length || region.carries || region.shared || region.arrays || flags))
+    if (op == PG_OP_cond && (length || region.carries || region.arrays || flags))
         return wrong(r, "has a condition with the parts of a loop");
     for (int i = 0; i < 2; i++) {
         uint32_t number = get32(r->at + 4 * i);

@@ -17,7 +17,8 @@
  *   uint32        an output
  *   uint32 uint64 a guard: its value, and what is expected
  *   32 bytes      a region: uint32 x 2 its bodies, by number, PG_NONE for none; uint64 its steps; uint32 x 3 carries,
- *                 shared, arrays; uint32 1 for backwards, 2 for saves, added. Of a condition the bodies, and zeros
+ *                 shared, arrays; uint32 1 for backwards, 2 for saves, added. Of a condition the bodies, what is
+ *                 shared, and zeros
  * Ops are named, so that a program outlives the order of the table; a name that became an alias is still read. Lists of
  * operands, regions and arrays do not overlap: what is read is never longer than the bytes were. */
 #ifndef PG_SERIALIZE_H

@@ -248,8 +248,9 @@ cdef class Program:
         """C99 source of `int name(const double *inputs, double *outputs)`, which computes what `run` does.
 
         `inputs` and `outputs` are names for its comments, one each. The source needs libm alone; `pygrad.cc.build` makes
-        a function of it. A name that C, or the source itself, uses otherwise is a ValueError; a program that calls an op of
-        the user's is a TypeError.
+        a function of it. Where it needs memory to work in, that is on the stack, or given by the caller of `name_with`;
+        beyond 1 MiB there is `name_with` alone. A name that C, or the source itself, uses otherwise is a ValueError; a
+        program that calls an op of the user's is a TypeError.
         """
         self.prepare()
         refuse_calls(self.small, "to_c")

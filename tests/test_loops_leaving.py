@@ -1,10 +1,12 @@
 """Programs with loops and conditions on their way elsewhere: C, bytes, pickles, files. tests/c draws many more of them.
 
-What comes back, and what a compiler makes of the source, equals Program.run to the last bit.
+What comes back, and what a compiler makes of the source, equals Program.run to the last bit. PYGRAD_GRAPHS sets how
+many functions are drawn (default 4,000, of which a hundredth).
 """
 
 from __future__ import annotations
 
+import os
 import pickle
 import random
 import subprocess
@@ -13,12 +15,13 @@ from typing import Any
 import numpy as np
 import pytest
 from conftest import bits
-from test_emit_c import COMPILER, assert_strict
+from random_loops import Plan
+from test_emit_c import COMPILER, assert_strict, outcome
 
 import pygrad
 from pygrad import _core, cc, cond, grad, hessian, jacobian, load, scan
-from pygrad.applied import Applied
 
+COUNT = int(os.environ.get("PYGRAD_GRAPHS", "4000")) // 100
 from_bytes = _core.Program.from_bytes
 
 
@@ -113,16 +116,33 @@ def test_files_and_pickles(function, tmp_path):
         assert jacobian(again, argnums=(0, 1))(*ARGS) == jacobian(fast, argnums=(0, 1))(*ARGS)
 
 
-def test_one_branch_runs(tmp_path):
-    """A branch that is not taken does not run: here it would take minutes."""
+@pytest.mark.parametrize("part", range(4))
+def test_random_functions(part):
+    """All derivatives of many functions, emitted, and read from bytes."""
+    for seed in range(part, COUNT, 4):
+        plan = Plan(seed)
+        fast, xs = pygrad.compile(plan), plan.at(0)
+        for transform in (lambda f: f, jacobian) if seed % 2 else (lambda f: jacobian(f),):
+            program = transform(fast).capture(xs).program
+            run = cc.build(program.to_c("f"), "f")
+            data = program.to_bytes()
+            loaded = from_bytes(data)
+            assert loaded.to_bytes() == data
+            for number in range(4):
+                expected = outcome(program, plan.at(number))
+                assert same(outcome(loaded, plan.at(number)), expected), seed
+                assert same(run(plan.at(number)), expected), seed
 
-    def slow(a):
-        return scan(lambda c, _: (scan(lambda d, _: (pygrad.sin(d), None), c, length=10**5)[0], None), a, length=10**5)[0]
 
-    # the capture runs both, so the loops come from programs
+def same(one: Any, other: Any) -> bool:
+    return one == other or [*map(bits, one)] == [*map(bits, other)]
+
+
+def test_one_branch_runs():
+    """The branch that is not taken would take minutes."""
     inner = _core.rolled_loop(pygrad.compile(pygrad.sin).capture(1.0).program, 1, 0, [], 10**5, False)
     outer = _core.rolled_loop(inner, 1, 0, [], 10**5, False)
-    either = _core.rolled_cond(outer, pygrad.compile(lambda x: x * 2.0).capture(1.0).program)
+    either = _core.rolled_cond(outer, pygrad.compile(lambda x: x * 2.0).capture(1.0).program, 0)
     assert cc.build(either.to_c("either"), "either")([0.0, 4.0]) == [8.0]
 
 
@@ -175,9 +195,22 @@ def test_calls_are_refused_by_name():
     for program in (call, _core.rolled_loop(call, 1, 0, [], 3, False)):
         assert program.run([1.0]) in ([2.0], [8.0])
         for write, name in ((program.to_bytes, "to_bytes"), (lambda p=program: p.to_c("f"), "to_c")):
-            with pytest.raises(TypeError, match=f"{name}: the program calls twice, an op of the user's, which is Python"):
+            with pytest.raises(
+                TypeError, match=f"{name}: the program calls twice, an op of the user's, which is Python"
+            ):
                 write()
         with pytest.raises(TypeError, match="to_bytes: the program calls twice"):
             pickle.dumps(program)
-    with pytest.raises(TypeError, match="calls twice"):
-        Applied(call, "twice").program.to_c("f")
+
+
+squared = pygrad.custom_op(lambda a: a * a, lambda g, y, a: 2.0 * g * a, name="squared")
+
+
+def test_an_op_of_the_users(tmp_path):
+    """It is called by replays, and by what stays in Python alone."""
+    fast = pygrad.compile(lambda x: scan(lambda c, _: (squared(c) * 0.5, None), x, length=3)[0] + x)
+    assert fast(1.0) == fast.function(1.0)
+    for write, name in ((lambda: fast.to_c(tmp_path / "f.c"), "to_c"), (lambda: fast.save(tmp_path / "f"), "to_bytes")):
+        with pytest.raises(TypeError, match=f"{name}: the program calls squared, an op of the user's, which is Python"):
+            write()
+    assert not list(tmp_path.iterdir())

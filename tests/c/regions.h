@@ -47,7 +47,7 @@ static inline pg_program *outer_body(void) {
                               (pg_region){.body = {step}, .length = 5, .carries = 1, .shared = 1, .arrays = 1, .backwards = 1},
                               second, 3);
     pg_index operands[] = {row(body, PG_OP_less, 0, 1), end, pg_program_element(body, pg_program_stack(body, back, 0), 4)};
-    pg_index either = region_of(body, PG_OP_cond, (pg_region){.body = {product, branch_body(PG_OP_sub)}}, operands, 3);
+    pg_index either = region_of(body, PG_OP_cond, (pg_region){.body = {product, branch_body(PG_OP_sub)}, .shared = 1}, operands, 3);
     pg_index both = pg_program_region(body, PG_OP_cond, &(pg_region){.body = {product, product}}, operands, 3);
     pg_program_output(body, pg_program_result(body, back, 0));
     pg_program_output(body, pg_program_result(body, either, 0));

@@ -84,6 +84,7 @@ static void test_sharing(const pg_program *program) {
     CHECK(regions[0].body[0] == regions[1].body[0] && regions[0].body[0] != loaded->regions[1].body[0]);
     CHECK(regions[2].body[0] == regions[3].body[0] && regions[2].body[0] == regions[3].body[1]);
     CHECK(regions[2].body[0] != regions[2].body[1] && regions[2].body[0]->holders == 2);
+    CHECK(regions[2].shared == 1 && regions[3].shared == 0);
     CHECK(regions[0].saves && !regions[0].backwards && !regions[1].saves && regions[1].backwards && loaded->holders == 0);
     pg_program_free(loaded);
     free(bytes);
