@@ -1,4 +1,4 @@
-"""Prints emit_texts.h: the definitions that a row's formula may call, as data for emit_c.c. Run by setup.py.
+"""Prints emit_texts.h: the definitions that a row's formula may call, as data for emit_rows.c. Run by setup.py.
 
     python emit_texts.py > emit_texts.h
 

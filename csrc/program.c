@@ -1,4 +1,4 @@
-/* program.c: building, checking and printing programs. See program.h. */
+/* program.c: building, printing and evaluating programs. See program.h; check.c checks them. */
 #include "program.h"
 
 #include <stdio.h>
@@ -177,12 +177,20 @@ pg_index pg_program_element(pg_program *program, pg_index array, size_t number) 
 }
 
 pg_index pg_program_region(pg_program *program, int op, const pg_region *region, const pg_index *operands, size_t count) {
+    for (int i = 0; i < 2; i++)
+        if (region->body[i] && region->body[i]->nested >= PG_MOST_NESTED) return PG_NONE;
     pg_index start = list(program, operands, count), number = (pg_index)program->region_count;
     if (start == PG_NONE || GROW(program, regions, region) < 0) return PG_NONE;
     pg_index value = append(program, (pg_instruction){.op = (uint16_t)op, .in = {start, (pg_index)count, number}});
     if (value == PG_NONE) return PG_NONE;
     program->regions[program->region_count++] = *region;
     hold_parts(region, 1);
+    program->calls |= op == PG_OP_call;
+    for (int i = 0; i < 2; i++) {
+        if (!region->body[i]) continue;
+        program->calls |= region->body[i]->calls;
+        if (program->nested <= region->body[i]->nested) program->nested = region->body[i]->nested + 1;
+    }
     return value;
 }
 
@@ -192,6 +200,17 @@ pg_index pg_program_result(pg_program *program, pg_index of, size_t number) {
 
 pg_index pg_program_stack(pg_program *program, pg_index of, size_t number) {
     return append(program, (pg_instruction){.op = PG_OP_stack, .in = {of, (pg_index)number}});
+}
+
+const pg_callee *pg_program_callee(const pg_program *program) {
+    for (size_t i = 0; program->calls && i < program->count; i++) {
+        if (!pg_is_region(program->code[i].op)) continue;
+        const pg_region *region = pg_region_of(program, (pg_index)i);
+        if (program->code[i].op == PG_OP_call) return &region->callee;
+        for (int k = 0; k < 2; k++)
+            if (region->body[k] && region->body[k]->calls) return pg_program_callee(region->body[k]);
+    }
+    return NULL;
 }
 
 int pg_program_output(pg_program *program, pg_index value) {
@@ -208,16 +227,14 @@ int pg_program_guard(pg_program *program, pg_index value, double expected) {
 
 /* ---- operands ---- */
 
-static int is_many(int op) { return op == PG_OP_sum || op == PG_OP_dot || op == PG_OP_pack || pg_is_region(op); }
-
 size_t pg_operands_of(const pg_program *program, pg_index value) {
     const pg_instruction *instruction = &program->code[value];
-    return is_many(instruction->op) ? instruction->in[1] : (size_t)pg_ops[instruction->op].arity;
+    return pg_is_many(instruction->op) ? instruction->in[1] : (size_t)pg_ops[instruction->op].arity;
 }
 
 pg_index pg_operand_of(const pg_program *program, pg_index value, size_t i) {
     const pg_instruction *instruction = &program->code[value];
-    return is_many(instruction->op) ? program->operands[instruction->in[0] + i] : instruction->in[i];
+    return pg_is_many(instruction->op) ? program->operands[instruction->in[0] + i] : instruction->in[i];
 }
 
 pg_index pg_program_append(pg_program *program, const pg_program *from, pg_index value, const pg_index *places) {
@@ -229,7 +246,7 @@ pg_index pg_program_append(pg_program *program, const pg_program *from, pg_index
     if (op == PG_OP_element) return pg_program_element(program, places[in[0]], in[1]);
     if (op == PG_OP_result) return pg_program_result(program, places[in[0]], in[1]);
     if (op == PG_OP_stack) return pg_program_stack(program, places[in[0]], in[1]);
-    if (!is_many(op))
+    if (!pg_is_many(op))
         return pg_program_row(program, op, places[in[0]], arity > 1 ? places[in[1]] : 0, arity > 2 ? places[in[2]] : 0);
     pg_index *operands = malloc((in[1] ? in[1] : 1) * sizeof *operands), made;
     if (!operands) return PG_NONE;
@@ -291,99 +308,6 @@ size_t pg_length_of(const pg_program *program, pg_index array) {
     const pg_instruction *instruction = &program->code[array];
     return instruction->op == PG_OP_stack ? pg_region_of(program, instruction->in[0])->length : instruction->in[1];
 }
-
-/* ---- checking ---- */
-
-static const char *check_nested(const pg_program *program, int depth);
-
-/* A region that came from elsewhere, by itself. */
-static const char *check_region(int op, const pg_region *region, size_t operands, int depth) {
-    int bodies = op == PG_OP_loop ? 1 : 2;
-    if (op == PG_OP_call) return region->callee.run ? NULL : "a call has no function";
-    for (int i = 0; i < 2; i++) {
-        if ((i < bodies) != (region->body[i] != NULL)) return "a body is missing";
-        if (i >= bodies) continue;
-        const char *wrong = check_nested(region->body[i], depth + 1);
-        if (wrong) return wrong;
-        if (region->body[i]->guard_count) return "a body has guards";
-    }
-    if (op == PG_OP_cond) {
-        if (!operands || region->body[0]->input_count != operands - 1 || region->body[1]->input_count != operands - 1)
-            return "a condition has a wrong number of operands";
-        return region->body[0]->output_count == region->body[1]->output_count ? NULL : "a condition gives now more, now less";
-    }
-    if (region->length < 1 || region->length >= PG_NONE) return "a loop has no steps";
-    if (region->carries > operands || region->shared > operands - region->carries ||
-        region->arrays != operands - region->carries - region->shared || region->body[0]->input_count != operands)
-        return "a loop has a wrong number of operands";
-    return region->body[0]->output_count >= region->carries ? NULL : "a loop does not carry on what it carries";
-}
-
-/* The kinds of operands; they are known to come before. */
-static const char *check_operands(const pg_program *program, pg_index value) {
-    const pg_instruction *instruction = &program->code[value];
-    int op = instruction->op;
-    if (op == PG_OP_result || op == PG_OP_stack) {
-        pg_index of = instruction->in[0];
-        if (pg_kind_of(program, of) != PG_REGION_KIND) return "a result is of nothing that gives results";
-        size_t count = op == PG_OP_result ? pg_results_of(program, of) : pg_stacks_of(program, of);
-        return instruction->in[1] < count ? NULL : "a result is not given";
-    }
-    if (op == PG_OP_element) {
-        if (pg_kind_of(program, instruction->in[0]) != PG_ARRAY_KIND) return "an element is of no array";
-        return instruction->in[1] < pg_length_of(program, instruction->in[0]) ? NULL : "an array has no such element";
-    }
-    const pg_region *loop = op == PG_OP_loop ? pg_region_of(program, value) : NULL;
-    size_t count = pg_operands_of(program, value), numbers = loop ? loop->carries + loop->shared : count;
-    for (size_t i = 0; i < count; i++) {
-        pg_index operand = pg_operand_of(program, value, i);
-        if (pg_kind_of(program, operand) != (i < numbers ? PG_NUMBER_KIND : PG_ARRAY_KIND)) return "an operand is of a wrong kind";
-        if (i >= numbers && pg_length_of(program, operand) != loop->length) return "an array is not as long as its loop";
-    }
-    return NULL;
-}
-
-static const char *check_instruction(const pg_program *program, pg_index value, int depth) {
-    const pg_instruction *instruction = &program->code[value];
-    int op = instruction->op;
-    if (value < program->input_count)
-        return op == PG_OP_input && instruction->in[0] == value ? NULL : "an input is missing";
-    if (op == PG_OP_constant) return instruction->in[0] < program->constant_count ? NULL : "a constant is missing";
-    if (op == PG_OP_array) {
-        size_t start = instruction->in[0], count = instruction->in[1];
-        return start <= program->constant_count && count <= program->constant_count - start ? NULL : "an array is too long";
-    }
-    if (is_many(op)) {
-        size_t start = instruction->in[0], count = instruction->in[1];
-        if (start > program->operand_count || count > program->operand_count - start) return "an operand list is too long";
-        if (op == PG_OP_dot && count % 2) return "a dot has an odd number of operands";
-        if (pg_is_region(op) && instruction->in[2] >= program->region_count) return "a region is missing";
-    } else if (op != PG_OP_element && op != PG_OP_result && op != PG_OP_stack && (op < 1 || op >= PG_OP_TABLE_END)) {
-        return "an opcode is unknown";
-    }
-    for (size_t i = 0; i < pg_operands_of(program, value); i++)
-        if (pg_operand_of(program, value, i) >= value) return "an operand is not computed before it is used";
-    const char *wrong = pg_is_region(op) ? check_region(op, pg_region_of(program, value), instruction->in[1], depth) : NULL;
-    return wrong ? wrong : check_operands(program, value);
-}
-
-static const char *check_nested(const pg_program *program, int depth) {
-    if (depth > PG_MOST_NESTED) return "bodies are nested too deeply";
-    if (program->input_count > program->count) return "an input is missing";
-    for (size_t i = 0; i < program->count; i++) {
-        const char *wrong = check_instruction(program, (pg_index)i, depth);
-        if (wrong) return wrong;
-    }
-    for (size_t i = 0; i < program->output_count; i++)
-        if (program->outputs[i] >= program->count || pg_kind_of(program, program->outputs[i]) != PG_NUMBER_KIND)
-            return "an output is not computed";
-    for (size_t i = 0; i < program->guard_count; i++)
-        if (program->guards[i].value >= program->count || pg_kind_of(program, program->guards[i].value) != PG_NUMBER_KIND)
-            return "a guard is not computed";
-    return NULL;
-}
-
-const char *pg_program_check(const pg_program *program) { return check_nested(program, 0); }
 
 /* ---- printing ---- */
 

@@ -70,9 +70,14 @@ struct pg_program {
     size_t code_room, constant_room, operand_room, output_room, guard_room, region_room;
     size_t input_count;
     size_t holders; /* besides the first */
+    size_t nested;  /* bodies within one another, beneath it */
+    uint8_t calls;  /* it has a call, or a body of it has one */
 };
 
-/* All that make something return NULL, PG_NONE or -1 where memory runs out or a program grows beyond 2**32 - 1. */
+enum { PG_MOST_NESTED = 32 }; /* bodies within bodies: what walks them may recurse */
+
+/* All that make something return NULL, PG_NONE or -1 where memory runs out, a program grows beyond 2**32 - 1, or bodies
+ * would be nested beyond PG_MOST_NESTED. */
 pg_program *pg_program_new(size_t inputs);
 pg_program *pg_program_copy(const pg_program *program);
 void pg_program_free(pg_program *program); /* once the last holder is gone */
@@ -105,12 +110,16 @@ static inline double pg_constant_of(const pg_program *program, pg_index value) {
     return program->constants[program->code[value].in[0]];
 }
 
+static inline int pg_is_region(int op) { return op == PG_OP_loop || op == PG_OP_cond || op == PG_OP_call; }
+static inline int pg_is_many(int op) { /* has its operands in a list */
+    return op == PG_OP_sum || op == PG_OP_dot || op == PG_OP_pack || pg_is_region(op);
+}
+
 /* The operands of an instruction: how many, and each. */
 size_t pg_operands_of(const pg_program *program, pg_index value);
 pg_index pg_operand_of(const pg_program *program, pg_index value, size_t i);
 
 /* Of loops, conditions and calls. */
-static inline int pg_is_region(int op) { return op == PG_OP_loop || op == PG_OP_cond || op == PG_OP_call; }
 static inline pg_region *pg_region_of(const pg_program *program, pg_index value) {
     return &program->regions[program->code[value].in[2]];
 }
@@ -130,9 +139,12 @@ static inline int pg_guard_holds(double found, double expected) {
     return found == expected || (found != found && expected != expected);
 }
 
-/* NULL, or what is wrong with a program that came from elsewhere. A program that passes runs without a crash. */
+/* NULL, or what is wrong with a program that came from elsewhere. A program that passes runs without a crash. Its bodies
+ * are checked before it: however often a body is used, and at whatever depth, it is checked once. */
 const char *pg_program_check(const pg_program *program);
-enum { PG_MOST_NESTED = 32 }; /* bodies within bodies */
+
+/* The callee of a call in the program or in a body of it, which neither bytes nor C can hold; NULL where there is none. */
+const pg_callee *pg_program_callee(const pg_program *program);
 
 /* The text of one instruction ("v7 = tanh v4") into `text`: its length, as snprintf counts it. Of a long list of operands
  * the middle is left out. */

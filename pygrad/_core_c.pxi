@@ -157,6 +157,7 @@ cdef extern from "program.h":
         pg_guard *guards
         pg_region *regions
         size_t count, input_count, output_count, guard_count, region_count
+    const pg_callee *pg_program_callee(const pg_program *program)
     pg_program *pg_program_new(size_t inputs)
     void pg_program_free(pg_program *program)
     pg_program *pg_program_copy(const pg_program *program)
@@ -176,7 +177,7 @@ cdef extern from "program.h":
 cdef extern from "py_call.h":
     const char *PG_PROGRAM_CAPSULE
     pg_callee pg_callee_of(object callee)
-    object pg_object_of_callee(const pg_callee *callee)
+    PyObject *pg_object_of_callee(const pg_callee *callee)  # borrowed
 
 cdef extern from "differentiate.h":
     pg_program *pg_reverse(const pg_program *program, const pg_index *wrt, size_t wrt_count, pg_index of)
@@ -237,8 +238,10 @@ cdef extern from "py_loops.h":
     pg_loop pg_numpy_loops[]
     int pg_loops_find() except -1
 
-cdef extern from "emit_c.h":
+cdef extern from "emit_rows.h":
     const char *pg_emit_name_wrong(const char *name)
+
+cdef extern from "emit_c.h":
     char *pg_emit_c(const pg_program *program, const char *name, const char *const *inputs, const char *const *outputs)
 
 cdef extern from "serialize.h":

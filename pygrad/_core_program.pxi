@@ -248,9 +248,12 @@ cdef class Program:
         """C99 source of `int name(const double *inputs, double *outputs)`, which computes what `run` does.
 
         `inputs` and `outputs` are names for its comments, one each. The source needs libm alone; `pygrad.cc.build` makes
-        a function of it. A name that C, or the source itself, uses otherwise is a ValueError.
+        a function of it. Where it needs memory to work in, that is on the stack, or given by the caller of `name_with`;
+        beyond 1 MiB there is `name_with` alone. A name that C, or the source itself, uses otherwise is a ValueError; a
+        program that calls an op of the user's is a TypeError.
         """
         self.prepare()
+        refuse_calls(self.small, "to_c")
         cdef bytes encoded = name.replace("\0", "?").encode()
         cdef const char *wrong = pg_emit_name_wrong(encoded)
         if wrong != NULL:
@@ -272,7 +275,11 @@ cdef class Program:
             PyMem_Free(of_outputs)
 
     def to_bytes(self):
-        """The program as bytes, which `from_bytes` reads on any machine, in this version of pygrad and later ones."""
+        """The program as bytes, which `from_bytes` reads on any machine, in this version of pygrad and later ones.
+
+        TypeError where it calls an op of the user's.
+        """
+        refuse_calls(self.raw, "to_bytes")
         cdef size_t size = 0
         cdef unsigned char *data = pg_program_to_bytes(self.raw, &size)
         if data == NULL:
@@ -319,6 +326,19 @@ cdef list lines_of(const pg_program *program, str indent):
         lines.append(f"{indent}guard v{program.guards[i].value} == {program.guards[i].expected!r}")
     lines.append(" ".join([indent + "return", *(f"v{program.outputs[i]}" for i in range(program.output_count))]))
     return lines
+
+
+cdef int refuse_calls(const pg_program *program, str what) except -1:
+    """TypeError where the program, or a body of it, calls an op of the user's: that is Python, and stays here."""
+    cdef const pg_callee *callee = pg_program_callee(program)
+    if callee == NULL:
+        return 0
+    cdef PyObject *op = pg_object_of_callee(callee)
+    name = "a function" if op == NULL else getattr(<object>op, "__name__", repr(<object>op))
+    raise TypeError(
+        f"{what}: the program calls {name}, an op of the user's, which is Python and cannot "
+        "be written; make it of pygrad's functions, or capture the function anew where it is needed"
+    )
 
 
 cdef pg_index *input_numbers(Program program, list wrt) except NULL:

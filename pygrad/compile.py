@@ -192,9 +192,12 @@ class Compiled(_core.Replayer, transforms.Transformable):
 
         It declares `int name(const double *inputs, double *outputs)`, which gives -1, or the number of the first guard
         that did not hold: then the function takes another way for these inputs. No allocation, no dependency but libm;
-        with -ffp-contract=off the numbers are those of a replay. `name` is by default that of the function.
+        with -ffp-contract=off the numbers are those of a replay. `name` is by default that of the function. Where there
+        is much to keep, as in long loops, the function is `name_with` and takes the memory from its caller: the head of
+        the file says so.
 
-        Raises ValueError where C cannot use the name, TypeError for a Jacobian by seeds.
+        Raises ValueError where C cannot use the name, TypeError for a Jacobian by seeds and where ops of the user's are
+        called.
         """
         arguments = Arguments(args, {}, self.static, self.vectors) if args else None
         program = self.variant(arguments).program if arguments else self.program
@@ -208,7 +211,8 @@ class Compiled(_core.Replayer, transforms.Transformable):
     def save(self, path: Any) -> None:
         """Writes what was captured so far to a file, which pygrad.load reads: programs and structures, no function.
 
-        Raises TypeError for structures that a file cannot hold, and where Values from outside are read at each call.
+        Raises TypeError for structures that a file cannot hold, where Values from outside are read at each call, and
+        where ops of the user's are called.
         """
         saving.save(self, path)
 

