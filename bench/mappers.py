@@ -72,9 +72,9 @@ class PygradMap(Mapper):
         rest = self.pygrad.value_and_grad(self.pygrad.compile(lambda leaves: rest_of(leaves, ops)))
 
         def call() -> Any:
-            values, gradients = function.map(leaves, data, threads=threads)
+            total, gradients = function.map(leaves, data, threads=threads, reduction="sum")
             value, gradient = rest(leaves)
-            return values.sum() + value, gradients.sum(0) + gradient
+            return total + value, gradients + gradient
 
         return call
 

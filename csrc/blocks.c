@@ -1,5 +1,6 @@
-/* blocks.c: a plan becomes steps, which say where in memory their operands are; a run goes over them block by block.
- * Memory is numbers, one a constant or a shared value, and behind them rows, `width` lanes each. See Note [Lanes]. */
+/* blocks.c: a plan becomes steps, which name the places of their operands; a run goes over them block by block. The first
+ * places hold numbers, one a constant or a shared value, the others addresses of rows. The memory of a run is places, sums
+ * (PG_VECTOR an output) and rows, `width` lanes each. See Note [Lanes] and Note [Sums]. */
 #include "blocks.h"
 
 #include <stdlib.h>
@@ -16,33 +17,36 @@ typedef struct {
 struct pg_blocks {
     const pg_plan *plan;
     const pg_loop *loops;
-    uint8_t *shared;
+    uint8_t *shared; /* of inputs: whether it is a number */
     pg_step *steps;
     once *onces;
     uint32_t *inputs, *outputs, *guards; /* places */
-    size_t step_count, once_count, number_count, row_count, width, first_row;
+    size_t step_count, once_count, number_count, row_count, first_row, segment;
 };
 
 /* ---- how many lanes ---- */
 
 /* Few enough that the rows stay in a core's share of the outer caches, as far as that leaves enough lanes to pay for
  * the dispatch. Rows are mostly used again soon, or late but in order, so that the nearest cache need not hold all. */
-size_t pg_blocks_width(const pg_plan *plan, size_t lanes) {
+size_t pg_blocks_width(size_t rows, size_t lanes) {
     enum { CACHE = 1 << 20, LEAST = 32, MOST = 256 };
-    size_t rows = plan->slot_count - plan->constant_count, needed = PG_VECTOR;
-    size_t width = CACHE / (sizeof(double) * (rows + 1)) / PG_VECTOR * PG_VECTOR;
-    width = width < LEAST ? LEAST : width > MOST ? MOST : width;
-    while (needed < lanes && needed < width) needed *= 2;
-    return needed < width ? needed : width; /* rows no longer than they are filled lie closer */
+    size_t fitting = CACHE / (sizeof(double) * (rows + 1)), width = PG_VECTOR;
+    fitting = fitting < LEAST ? LEAST : fitting > MOST ? MOST : fitting;
+    while (width < lanes && 2 * width <= fitting) width *= 2; /* rows no longer than they are filled lie closer */
+    return width;
 }
+
+size_t pg_blocks_rows(const pg_blocks *blocks) { return blocks->row_count; }
 
 /* ---- from words to steps ---- */
 
 typedef struct {
     pg_blocks *blocks;
-    const pg_kernel_row *kernels;
-    uint32_t *place; /* of each slot, at this point of the plan */
-    uint32_t *row;   /* of each slot, or PG_NONE */
+    const pg_kernel_row *kernels, *sum_kernels;
+    uint32_t *place;  /* of each slot, at this point of the plan */
+    uint32_t *row;    /* of each slot, or PG_NONE */
+    uint32_t *writer; /* of each slot the last instruction that writes it, or PG_NONE if that is read, or no output */
+    uint32_t *sum;    /* of each slot the output that it is at the end, or PG_NONE */
 } placing;
 
 static int is_number(const pg_blocks *blocks, uint32_t place) { return place < blocks->first_row; }
@@ -50,37 +54,37 @@ static int is_number(const pg_blocks *blocks, uint32_t place) { return place < b
 static uint32_t place_of_row(placing *p, uint32_t slot) {
     pg_blocks *blocks = p->blocks;
     if (p->row[slot] == PG_NONE) p->row[slot] = (uint32_t)blocks->row_count++;
-    return p->place[slot] = (uint32_t)(blocks->first_row + p->row[slot] * blocks->width);
+    return p->place[slot] = (uint32_t)(blocks->first_row + p->row[slot]);
 }
 
 /* Loops from elsewhere get rows alone: a loop may go another way where an operand has stride 0, and give other bits. */
 static void call_loop(double *a, double *b, double *y, const pg_loop *loop, size_t lanes) {
     char *three[] = {(char *)a, (char *)b, (char *)y}, *two[] = {(char *)a, (char *)y};
-    const ptrdiff_t count = (ptrdiff_t)lanes, strides[] = {sizeof *a, sizeof *a, sizeof *a};
+    const ptrdiff_t count = (ptrdiff_t)PG_PADDED(lanes), strides[] = {sizeof *a, sizeof *a, sizeof *a};
     loop->run(b ? three : two, &count, strides, loop->data);
 }
 
 static double *filled(double *row, double number, size_t lanes) {
-    for (size_t i = 0; i < lanes; i++) row[i] = number;
+    for (size_t i = 0; i < PG_PADDED(lanes); i++) row[i] = number;
     return row;
 }
 
-static void loop_of_1(double *memory, const pg_step *step, size_t lanes) {
-    call_loop(memory + step->in[0], NULL, memory + step->out, step->loop, lanes);
+static void loop_of_1(const pg_place *places, const pg_step *step, size_t lanes) {
+    call_loop(places[step->in[0]].row, NULL, places[step->out].row, step->loop, lanes);
 }
 
-static void loop_of_2(double *memory, const pg_step *step, size_t lanes) {
-    call_loop(memory + step->in[0], memory + step->in[1], memory + step->out, step->loop, lanes);
+static void loop_of_2(const pg_place *places, const pg_step *step, size_t lanes) {
+    call_loop(places[step->in[0]].row, places[step->in[1]].row, places[step->out].row, step->loop, lanes);
 }
 
-static void loop_of_number_and_row(double *memory, const pg_step *step, size_t lanes) {
-    double *a = filled(memory + step->in[2], memory[step->in[0]], lanes); /* in[2]: a row to spare */
-    call_loop(a, memory + step->in[1], memory + step->out, step->loop, lanes);
+static void loop_of_number_and_row(const pg_place *places, const pg_step *step, size_t lanes) {
+    double *a = filled(places[step->in[2]].row, places[step->in[0]].number, lanes); /* in[2]: a row to spare */
+    call_loop(a, places[step->in[1]].row, places[step->out].row, step->loop, lanes);
 }
 
-static void loop_of_row_and_number(double *memory, const pg_step *step, size_t lanes) {
-    double *b = filled(memory + step->in[2], memory[step->in[1]], lanes);
-    call_loop(memory + step->in[0], b, memory + step->out, step->loop, lanes);
+static void loop_of_row_and_number(const pg_place *places, const pg_step *step, size_t lanes) {
+    double *b = filled(places[step->in[2]].row, places[step->in[1]].number, lanes);
+    call_loop(places[step->in[0]].row, b, places[step->out].row, step->loop, lanes);
 }
 
 static const pg_loop *loop_for(const pg_blocks *blocks, uint32_t op) {
@@ -88,8 +92,18 @@ static const pg_loop *loop_for(const pg_blocks *blocks, uint32_t op) {
     return blocks->loops[op].run ? &blocks->loops[op] : NULL;
 }
 
+/* An instruction whose result is added up and not written. */
+static int place_sum(placing *p, uint32_t op, uint32_t slot, uint32_t numbers, size_t number) {
+    if (p->writer[slot] != number || !p->sum_kernels[op][numbers]) return 0;
+    pg_step *step = &p->blocks->steps[p->blocks->step_count++];
+    step->kernel = p->sum_kernels[op][numbers];
+    step->out = PG_VECTOR * p->sum[slot];
+    p->sum[slot] = PG_NONE;
+    return 1;
+}
+
 /* One instruction: on numbers alone it is done once a run, and its result is a number of its own. */
-static void place_instruction(placing *p, uint32_t op, const uint32_t *word) {
+static void place_instruction(placing *p, uint32_t op, const uint32_t *word, size_t number) {
     pg_blocks *blocks = p->blocks;
     uint32_t in[PG_MAX_ARITY] = {0}, numbers = 0, all = 0;
     int arity = pg_plan_arity(op);
@@ -105,21 +119,60 @@ static void place_instruction(placing *p, uint32_t op, const uint32_t *word) {
         memcpy(made->in, in, sizeof in);
         return;
     }
-    pg_step *step = &blocks->steps[blocks->step_count++];
+    pg_step *step = &blocks->steps[blocks->step_count];
     memcpy(step->in, in, sizeof in);
+    step->loop = loop_for(blocks, op);
+    if (place_sum(p, op, word[0], numbers, number)) return;
+    blocks->step_count++;
     step->out = place_of_row(p, word[0]);
     step->kernel = p->kernels[op][numbers];
-    step->loop = loop_for(blocks, op);
     if (!step->loop) return;
     step->kernel = arity == 1 ? loop_of_1 : numbers == 0 ? loop_of_2 : numbers == 1 ? loop_of_number_and_row
                  : loop_of_row_and_number;
     step->in[2] = (uint32_t)blocks->first_row; /* see place_all */
 }
 
+/* Which instructions give what is only added up: see Note [Sums]. */
+static void find_sums(placing *p) {
+    const pg_plan *plan = p->blocks->plan;
+    uint32_t number = 0;
+    for (const uint32_t *word = plan->words, *end = word + plan->word_count; word < end;) {
+        uint32_t op = *word++, count = *word++;
+        for (; count; count--, word += 1 + pg_plan_arity(op)) {
+            for (int i = 0; i < pg_plan_arity(op); i++) p->writer[word[1 + i]] = PG_NONE;
+            p->writer[word[0]] = number++;
+        }
+    }
+    for (size_t i = 0; i < plan->guard_count; i++) p->writer[plan->guards[i]] = PG_NONE;
+    for (size_t i = 0; i < plan->output_count; i++) {
+        uint32_t slot = plan->outputs[i];
+        if (p->sum[slot] != PG_NONE) p->writer[slot] = PG_NONE; /* two outputs */
+        p->sum[slot] = (uint32_t)i;
+    }
+    for (size_t i = 0; i < plan->slot_count; i++)
+        if (p->sum[i] == PG_NONE) p->writer[i] = PG_NONE;
+}
+
+/* The sums of the outputs that are written, or numbers. */
+static void place_other_sums(placing *p) {
+    pg_blocks *blocks = p->blocks;
+    const pg_plan *plan = blocks->plan;
+    for (size_t i = 0; i < plan->output_count; i++) {
+        if (p->sum[plan->outputs[i]] == PG_NONE) continue;
+        pg_step *step = &blocks->steps[blocks->step_count++];
+        step->in[0] = blocks->outputs[i];
+        step->kernel = p->sum_kernels[PG_OP_pos][is_number(blocks, step->in[0])];
+        step->out = (uint32_t)(PG_VECTOR * i);
+    }
+}
+
 static void place_all(placing *p) {
     pg_blocks *blocks = p->blocks;
     const pg_plan *plan = blocks->plan;
+    size_t number = 0;
+    blocks->number_count = PG_SUMS + 1;
     blocks->row_count = 1; /* the first is to spare */
+    if (blocks->segment) find_sums(p);
     for (size_t i = 0; i < plan->constant_count; i++) p->place[i] = (uint32_t)blocks->number_count++;
     for (size_t i = 0; i < plan->input_count; i++) {
         uint32_t slot = (uint32_t)(plan->constant_count + i);
@@ -129,43 +182,53 @@ static void place_all(placing *p) {
     }
     for (const uint32_t *word = plan->words, *end = word + plan->word_count; word < end;) {
         uint32_t op = *word++, count = *word++;
-        for (; count; count--, word += 1 + pg_plan_arity(op)) place_instruction(p, op, word);
+        for (; count; count--, word += 1 + pg_plan_arity(op)) place_instruction(p, op, word, number++);
     }
     for (size_t i = 0; i < plan->output_count; i++) blocks->outputs[i] = p->place[plan->outputs[i]];
     for (size_t i = 0; i < plan->guard_count; i++) blocks->guards[i] = p->place[plan->guards[i]];
+    if (blocks->segment) place_other_sums(p);
 }
 
 static void *zeros(size_t count, size_t size) { return calloc(count ? count : 1, size); }
 
-pg_blocks *pg_blocks_new(const pg_plan *plan, size_t width, const uint8_t *shared, const pg_loop *loops, int level) {
+static uint32_t *nones(size_t count) {
+    uint32_t *made = zeros(count, sizeof *made);
+    if (made) memset(made, 0xff, count * sizeof *made);
+    return made;
+}
+
+pg_blocks *pg_blocks_new(const pg_plan *plan, const uint8_t *shared, const pg_loop *loops, int level, size_t segment) {
     size_t instructions = plan->instruction_count, inputs = plan->input_count;
     pg_blocks *blocks = zeros(1, sizeof *blocks);
-    placing p = {.blocks = blocks, .kernels = pg_kernels(level)};
+    placing p = {.blocks = blocks, .kernels = pg_kernels(level), .sum_kernels = pg_sum_kernels(level)};
     int failed = !blocks;
     if (!failed) {
         blocks->plan = plan;
         blocks->loops = loops;
+        blocks->segment = segment;
         failed |= !(p.place = zeros(plan->slot_count, sizeof *p.place));
-        failed |= !(p.row = zeros(plan->slot_count, sizeof *p.row));
+        failed |= !(p.row = nones(plan->slot_count));
+        failed |= !(p.writer = nones(plan->slot_count));
+        failed |= !(p.sum = nones(plan->slot_count));
         failed |= !(blocks->shared = zeros(inputs, sizeof *blocks->shared));
-        failed |= !(blocks->steps = zeros(instructions, sizeof *blocks->steps));
+        failed |= !(blocks->steps = zeros(instructions + plan->output_count, sizeof *blocks->steps));
         failed |= !(blocks->onces = zeros(instructions, sizeof *blocks->onces));
         failed |= !(blocks->inputs = zeros(inputs, sizeof *blocks->inputs));
         failed |= !(blocks->outputs = zeros(plan->output_count, sizeof *blocks->outputs));
         failed |= !(blocks->guards = zeros(plan->guard_count, sizeof *blocks->guards));
     }
     if (!failed) {
-        size_t numbers = plan->constant_count + instructions;
+        size_t numbers = PG_SUMS + 1 + plan->constant_count + instructions;
         if (inputs) memcpy(blocks->shared, shared, inputs);
         for (size_t i = 0; i < inputs; i++) numbers += shared[i] != 0;
-        for (size_t i = 0; i < plan->slot_count; i++) p.row[i] = PG_NONE;
-        blocks->width = width;
-        blocks->first_row = (numbers + LINE) / LINE * LINE;
-        failed |= blocks->first_row + (plan->slot_count + 1) * blocks->width > UINT32_MAX;
+        blocks->first_row = numbers;
+        failed |= numbers + plan->slot_count + PG_VECTOR * plan->output_count > UINT32_MAX;
         if (!failed) place_all(&p);
     }
     free(p.place);
     free(p.row);
+    free(p.writer);
+    free(p.sum);
     if (!failed) return blocks;
     pg_blocks_free(blocks);
     return NULL;
@@ -180,10 +243,6 @@ void pg_blocks_free(pg_blocks *blocks) {
     free(blocks->outputs);
     free(blocks->guards);
     free(blocks);
-}
-
-size_t pg_blocks_bytes(const pg_blocks *blocks) {
-    return (blocks->first_row + blocks->row_count * blocks->width) * sizeof(double) + LINE;
 }
 
 /* ---- once a run ---- */
@@ -203,27 +262,30 @@ static double fused_once(uint32_t op, const double *in) {
          : outer == PG_SUB_INNER ? in[2] - i : i * in[2];
 }
 
-static void begin(const pg_blocks *blocks, double *memory, const pg_lanes *inputs) {
+/* The places of numbers, and the addresses of rows. */
+static void begin(const pg_blocks *blocks, pg_place *places, double *rows, size_t width, const pg_lanes *inputs) {
     const pg_plan *plan = blocks->plan;
-    memory[0] = 0; /* the operand of those that have none */
-    if (plan->constant_count) memcpy(memory, plan->constants, plan->constant_count * sizeof *memory);
+    double *constants = &places[PG_SUMS + 1].number;
+    if (plan->constant_count) memcpy(constants, plan->constants, plan->constant_count * sizeof *constants);
     for (size_t i = 0; i < plan->input_count; i++)
-        if (blocks->shared[i]) memcpy(memory + blocks->inputs[i], inputs[i].at, sizeof *memory);
+        if (blocks->shared[i]) memcpy(&places[blocks->inputs[i]].number, inputs[i].at, sizeof(double));
     for (const once *at = blocks->onces, *end = at + blocks->once_count; at < end; at++) {
-        double in[PG_MAX_ARITY] = {memory[at->in[0]], memory[at->in[1]], memory[at->in[2]]};
+        double in[PG_MAX_ARITY] = {0}, *out = &places[at->out].number;
+        for (int i = 0; i < pg_plan_arity(at->op); i++) in[i] = places[at->in[i]].number;
         const pg_loop *loop = loop_for(blocks, at->op);
-        if (at->op >= PG_FUSED_FIRST) memory[at->out] = fused_once(at->op, in);
-        else if (loop) memory[at->out] = loop_once(loop, pg_ops[at->op].arity, in);
-        else memory[at->out] = pg_forward((int)at->op, in[0], in[1], in[2]);
+        if (at->op >= PG_FUSED_FIRST) *out = fused_once(at->op, in);
+        else if (loop) *out = loop_once(loop, pg_ops[at->op].arity, in);
+        else *out = pg_forward((int)at->op, in[0], in[1], in[2]);
     }
+    for (size_t i = 0; i < blocks->row_count; i++) places[blocks->first_row + i].row = rows + i * width;
 }
 
 /* ---- a block ---- */
 
-static void load(const pg_blocks *blocks, double *memory, const pg_lanes *inputs, size_t at, size_t lanes) {
+static void load(const pg_blocks *blocks, const pg_place *places, const pg_lanes *inputs, size_t at, size_t lanes) {
     for (size_t i = 0; i < blocks->plan->input_count; i++) {
         if (blocks->shared[i]) continue;
-        double *row = memory + blocks->inputs[i];
+        double *row = places[blocks->inputs[i]].row;
         const char *from = inputs[i].at + (ptrdiff_t)at * inputs[i].stride;
         if (inputs[i].stride == sizeof *row) memcpy(row, from, lanes * sizeof *row);
         else for (size_t k = 0; k < lanes; k++, from += inputs[i].stride) memcpy(row + k, from, sizeof *row);
@@ -231,37 +293,120 @@ static void load(const pg_blocks *blocks, double *memory, const pg_lanes *inputs
     }
 }
 
-static void store(const pg_blocks *blocks, const double *memory, const pg_lanes *outputs, size_t at, size_t lanes) {
+/* Where the lanes of a place are, and the step from one to the next. */
+static const double *lanes_at(const pg_blocks *blocks, const pg_place *places, uint32_t place, size_t *step) {
+    *step = !is_number(blocks, place);
+    return *step ? places[place].row : &places[place].number;
+}
+
+static void store(const pg_blocks *blocks, const pg_place *places, const pg_lanes *outputs, size_t at, size_t lanes) {
     for (size_t i = 0; i < blocks->plan->output_count; i++) {
-        const double *row = memory + blocks->outputs[i];
+        size_t step;
+        const double *row = lanes_at(blocks, places, blocks->outputs[i], &step);
         char *to = outputs[i].at + (ptrdiff_t)at * outputs[i].stride;
-        size_t step = !is_number(blocks, blocks->outputs[i]);
         if (step && outputs[i].stride == sizeof *row) memcpy(to, row, lanes * sizeof *row);
         else for (size_t k = 0; k < lanes; k++, row += step, to += outputs[i].stride) memcpy(to, row, sizeof *row);
     }
 }
 
-static void check(const pg_blocks *blocks, const double *memory, int32_t *failed, size_t lanes) {
+static void check(const pg_blocks *blocks, const pg_place *places, int32_t *failed, size_t lanes) {
     const pg_plan *plan = blocks->plan;
     for (size_t k = 0; k < lanes; k++) failed[k] = -1;
     for (size_t i = plan->guard_count; i-- > 0;) {
-        const double *row = memory + blocks->guards[i], expected = plan->expected[i];
-        size_t step = !is_number(blocks, blocks->guards[i]);
+        size_t step;
+        const double *row = lanes_at(blocks, places, blocks->guards[i], &step), expected = plan->expected[i];
         for (size_t k = 0; k < lanes; k++) failed[k] = pg_guard_holds(row[k * step], expected) ? failed[k] : (int32_t)i;
     }
 }
 
-void pg_blocks_run(const pg_blocks *blocks, void *memory, const pg_lanes *inputs, const pg_lanes *outputs,
-                   int32_t *failed, size_t from, size_t to) {
-    double *aligned = (double *)(((uintptr_t)memory + LINE - 1) / LINE * LINE);
-    if (from < to) begin(blocks, aligned, inputs);
-    for (size_t at = from; at < to; at += blocks->width) {
-        size_t lanes = to - at < blocks->width ? to - at : blocks->width;
-        size_t padded = (lanes + PG_VECTOR - 1) / PG_VECTOR * PG_VECTOR;
-        load(blocks, aligned, inputs, at, lanes);
-        for (const pg_step *step = blocks->steps, *end = step + blocks->step_count; step < end; step++)
-            step->kernel(aligned, step, padded);
-        if (failed) check(blocks, aligned, failed + at, lanes);
-        store(blocks, aligned, outputs, at, lanes);
+static int all_hold(const pg_blocks *blocks, const pg_place *places, size_t lanes) {
+    int all = 1;
+    for (size_t i = 0; i < blocks->plan->guard_count; i++) {
+        size_t step;
+        const double *row = lanes_at(blocks, places, blocks->guards[i], &step), expected = blocks->plan->expected[i];
+        for (size_t k = 0; k < lanes; k++) all &= pg_guard_holds(row[k * step], expected);
     }
+    return all;
+}
+
+/* ---- sums ---- */
+
+/* Halves to halves; see Note [Sums]. */
+static double folded(const double *sums) {
+    return ((sums[0] + sums[4]) + (sums[2] + sums[6])) + ((sums[1] + sums[5]) + (sums[3] + sums[7]));
+}
+
+double pg_sum_row(const pg_lanes *row, size_t from, size_t to) {
+    double sums[PG_VECTOR] = {0}, number;
+    for (size_t k = from; k < to; k++) {
+        memcpy(&number, row->at + (ptrdiff_t)k * row->stride, sizeof number);
+        sums[(k - from) % PG_VECTOR] += number;
+    }
+    return folded(sums);
+}
+
+static void store_sums(const pg_blocks *blocks, const double *sums, const pg_lanes *outputs, size_t segment) {
+    for (size_t i = 0; i < blocks->plan->output_count; i++, sums += PG_VECTOR) {
+        double sum = folded(sums);
+        memcpy(outputs[i].at + (ptrdiff_t)segment * outputs[i].stride, &sum, sizeof sum);
+    }
+}
+
+/* ---- a run ---- */
+
+typedef struct {
+    pg_place *places;
+    double *sums, *rows;
+} room;
+
+/* What a run needs, from an address on; the numbers of it. */
+static size_t laid_out(const pg_blocks *blocks, size_t width, double *at, room *made) {
+    size_t places = PG_PADDED(blocks->first_row + blocks->row_count);
+    size_t sums = blocks->segment ? PG_VECTOR * blocks->plan->output_count : 0;
+    if (made) *made = (room){(pg_place *)at, at + places, at + places + sums};
+    return places + sums + blocks->row_count * width;
+}
+
+size_t pg_blocks_bytes(const pg_blocks *blocks, size_t width) {
+    return laid_out(blocks, width, NULL, NULL) * sizeof(double) + LINE;
+}
+
+static size_t least(size_t a, size_t b) { return a < b ? a : b; }
+
+static void run_block(const pg_blocks *blocks, const room *in, const pg_lanes *inputs, size_t at, size_t lanes) {
+    load(blocks, in->places, inputs, at, lanes);
+    for (const pg_step *step = blocks->steps, *end = step + blocks->step_count; step < end; step++)
+        step->kernel(in->places, step, lanes);
+}
+
+static int run_sums(const pg_blocks *blocks, const room *in, size_t width, const pg_lanes *inputs,
+                    const pg_lanes *outputs, size_t from, size_t to) {
+    size_t segment = blocks->segment;
+    for (size_t end; from < to; from = end) {
+        end = least(to, (from / segment + 1) * segment);
+        memset(in->sums, 0, PG_VECTOR * blocks->plan->output_count * sizeof *in->sums);
+        for (size_t at = from; at < end; at += width) {
+            size_t lanes = least(width, end - at);
+            run_block(blocks, in, inputs, at, lanes);
+            if (!all_hold(blocks, in->places, lanes)) return 0;
+        }
+        store_sums(blocks, in->sums, outputs, from / segment);
+    }
+    return 1;
+}
+
+int pg_blocks_run(const pg_blocks *blocks, void *memory, size_t width, const pg_lanes *inputs, const pg_lanes *outputs,
+                  int32_t *failed, size_t from, size_t to) {
+    room in;
+    laid_out(blocks, width, (double *)(((uintptr_t)memory + LINE - 1) / LINE * LINE), &in);
+    in.places[PG_SUMS].row = in.sums;
+    if (from < to) begin(blocks, in.places, in.rows, width, inputs);
+    if (blocks->segment) return run_sums(blocks, &in, width, inputs, outputs, from, to);
+    for (size_t at = from; at < to; at += width) {
+        size_t lanes = least(width, to - at);
+        run_block(blocks, &in, inputs, at, lanes);
+        if (failed) check(blocks, in.places, failed + at, lanes);
+        store(blocks, in.places, outputs, at, lanes);
+    }
+    return 1;
 }

@@ -1,6 +1,8 @@
 /* kernels.c: the loops of kernels.inc for each instruction set, and the choice among them. See Note [Kernels]. */
 #include "kernels.h"
 
+#include <string.h>
+
 #include "scalar.h"
 
 #if defined(__GNUC__)
@@ -27,14 +29,21 @@
 #define PG_NAMED(name) avx512_##name
 #include "kernels.inc"
 
-const pg_kernel_row *pg_kernels(int level) {
+/* The best of three that there is up to a level. */
+static const pg_kernel_row *best(int level, const pg_kernel_row *plain, const pg_kernel_row *avx2,
+                                 const pg_kernel_row *avx512) {
     __builtin_cpu_init();
     int has_fma = __builtin_cpu_supports("fma");
     if (level >= 2 && has_fma && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") &&
         __builtin_cpu_supports("avx512vl"))
-        return avx512_kernels;
-    if (level >= 1 && has_fma && __builtin_cpu_supports("avx2")) return avx2_kernels;
-    return plain_kernels;
+        return avx512;
+    return level >= 1 && has_fma && __builtin_cpu_supports("avx2") ? avx2 : plain;
+}
+
+const pg_kernel_row *pg_kernels(int level) { return best(level, plain_kernels, avx2_kernels, avx512_kernels); }
+
+const pg_kernel_row *pg_sum_kernels(int level) {
+    return best(level, plain_sum_kernels, avx2_sum_kernels, avx512_sum_kernels);
 }
 
 #else
@@ -42,6 +51,11 @@ const pg_kernel_row *pg_kernels(int level) {
 const pg_kernel_row *pg_kernels(int level) {
     (void)level;
     return plain_kernels;
+}
+
+const pg_kernel_row *pg_sum_kernels(int level) {
+    (void)level;
+    return plain_sum_kernels;
 }
 
 #endif

@@ -19,9 +19,15 @@ typedef struct {
     void *data;
 } pg_loop;
 
-/* An instruction over lanes. Places count doubles from the start of the memory. */
+/* Where an operand is: a number for all lanes lies in its place, of a row of lanes its address does. */
+typedef union {
+    double number;
+    double *row;
+} pg_place;
+
+/* An instruction over lanes, by the numbers of its places. */
 typedef struct pg_step pg_step;
-typedef void (*pg_kernel)(double *memory, const pg_step *step, size_t lanes);
+typedef void (*pg_kernel)(const pg_place *places, const pg_step *step, size_t lanes);
 struct pg_step {
     pg_kernel kernel;
     const pg_loop *loop;
@@ -29,13 +35,20 @@ struct pg_step {
 };
 
 enum {
-    PG_VECTOR = 8,   /* lanes of the widest vector: rows begin and end on a multiple of it, and so do counts of lanes */
+    PG_VECTOR = 8,   /* lanes of the widest vector: kernels write a multiple of it, which rows have room for */
     PG_VARIANTS = 7, /* bit i: operand i is one number. That all are is not a variant: it is no work for a loop */
 };
+#define PG_PADDED(lanes) (((lanes) + PG_VECTOR - 1) / PG_VECTOR * PG_VECTOR)
 typedef pg_kernel pg_kernel_row[PG_VARIANTS];
 
 /* By opcode of the plan, in the best instruction set up to `level`; 0 is what every processor of the kind has. */
 enum { PG_LEVELS = 3 };
 const pg_kernel_row *pg_kernels(int level);
+
+/* The same for kernels that write no row, but add what they compute to PG_VECTOR sums, lane k to sum k % PG_VECTOR, one
+ * after the other. The sums begin `out` numbers behind the address in place PG_SUMS. Of the rows of plain arithmetic, and of
+ * pos for whatever there is as a row or (variant 1) a number; NULL elsewhere. */
+enum { PG_SUMS = 0 };
+const pg_kernel_row *pg_sum_kernels(int level);
 
 #endif

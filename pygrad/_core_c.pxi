@@ -223,12 +223,14 @@ cdef extern from "blocks.h":
     ctypedef struct pg_lanes:
         char *at
         Py_ssize_t stride
-    pg_blocks *pg_blocks_new(const pg_plan *plan, size_t width, const uint8_t *shared, const pg_loop *loops, int level)
+    pg_blocks *pg_blocks_new(const pg_plan *plan, const uint8_t *shared, const pg_loop *loops, int level, size_t segment)
     void pg_blocks_free(pg_blocks *blocks)
-    size_t pg_blocks_width(const pg_plan *plan, size_t lanes)
-    size_t pg_blocks_bytes(const pg_blocks *blocks)
-    void pg_blocks_run(const pg_blocks *blocks, void *memory, const pg_lanes *inputs, const pg_lanes *outputs,
-                       int32_t *failed, size_t start, size_t stop) nogil
+    size_t pg_blocks_width(size_t rows, size_t lanes)
+    size_t pg_blocks_rows(const pg_blocks *blocks)
+    size_t pg_blocks_bytes(const pg_blocks *blocks, size_t width)
+    int pg_blocks_run(const pg_blocks *blocks, void *memory, size_t width, const pg_lanes *inputs,
+                      const pg_lanes *outputs, int32_t *failed, size_t start, size_t stop) nogil
+    double pg_sum_row(const pg_lanes *row, size_t start, size_t stop) nogil
 
 cdef extern from "lane_by_lane.h":
     int pg_lane_by_lane_run(const pg_plan *plan, const pg_lanes *inputs, const pg_lanes *outputs, int32_t *failed,

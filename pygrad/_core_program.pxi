@@ -144,13 +144,23 @@ cdef class Program:
                   int level=PG_LEVELS):
         """(out, failed): the outputs of many runs at once, and for each the first guard that did not hold, or -1.
 
-        An input is a float, which all lanes share, or a float64 array of `lanes` numbers with any stride. `out`, of
-        shape (outputs, lanes), is made where it is not given; it may be an input, lane for lane, but not overlap one
-        otherwise. The outputs of a lane that failed are of no use. Transcendental rows come from NumPy's loops, which
-        may differ from `run` by ulps; with `exact` they are those of `run`. A lane's outputs depend on its inputs
-        alone, not on `threads` or on the other lanes. `level` limits the instruction set, and changes no bit.
+        An input is a float, which all lanes share, or a float64 array of `lanes` numbers with any stride; an array of
+        shape (k, lanes) is k inputs, one of shape (k, 1) k numbers that all lanes share. `out`, of shape
+        (outputs, lanes) or a list of such arrays which follow one another, is made where it is not given; it may be an
+        input, lane for lane, but not overlap one otherwise. The outputs of a lane that failed are of no use.
+        Transcendental rows come from NumPy's loops, which may differ from `run` by ulps; with `exact` they are those of
+        `run`. A lane's outputs depend on its inputs alone, not on `threads` or on the other lanes. `level` limits the
+        instruction set, and changes no bit.
         """
         return run_lanes(self, inputs, lanes, out, threads, exact, level)
+
+    def run_sums(self, list inputs not None, Py_ssize_t lanes, Py_ssize_t segment, *, int threads=1, bint exact=False,
+                 int level=PG_LEVELS):
+        """The outputs of run_lanes summed over each `segment` of lanes, of shape (segments, outputs).
+
+        None where a guard does not hold. The sums are those of sum_rows to the last bit: Note [Sums] in csrc/blocks.h.
+        """
+        return run_sums(self, inputs, lanes, segment, threads, exact, level)
 
     def gradient(self, list wrt not None, of=None):
         """The program that gives the same outputs, and then the gradients by the inputs of these numbers.
@@ -241,7 +251,7 @@ cdef class Program:
             "fused": self.plan.fused_count, "runs": self.plan.run_count, "slots": self.plan.slot_count,
             "bytes": self.plan.slot_count * sizeof(double) + self.plan.word_count * sizeof(uint32_t),
             "inputs": self.plan.input_count, "outputs": self.plan.output_count, "guards": self.plan.guard_count,
-            "block": pg_blocks_width(self.plan, <size_t>-1),
+            "block": pg_blocks_width(self.plan.slot_count - self.plan.constant_count, <size_t>-1),
         }
 
     def to_c(self, str name not None, list inputs=None, list outputs=None):

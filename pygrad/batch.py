@@ -3,83 +3,122 @@
 Note [Batch]. A lane is one element of the batch. All lanes run the variant of the first; those whose guards fail run
 the variant of the first of them, and so on, so that a mixed batch takes as many runs as it meets variants. What a lane
 gives depends on its inputs alone (Note [Lanes] in csrc/blocks.h), so threads and workers change no bit of it, but for
-a lane at the very edge of a branch, which docs/limits.md tells of.
+a lane at the very edge of a branch, which docs/limits.md tells of. Sums are over segments of lanes (Note [Sums] there),
+and then over the segments in order; of a mixed batch, over the rows of its lanes, in the same order.
 """
 
 from __future__ import annotations
 
+import copy
 import math
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from pygrad import _core
+from pygrad._core import Program
 from pygrad.results import Result, SparseResult
 from pygrad.structures import flatten, is_number, key_of, map_structure, nested_lists, refill
 
 if TYPE_CHECKING:
     from pygrad.arguments import Arguments
     from pygrad.compile import Compiled
+    from pygrad.variants import Variant
 
 __all__ = ["Recycled", "map_lanes"]
 
+SEGMENT, MOST_SEGMENTS = 256, 256  # lanes that are summed at least, and segments of a batch at most
+MOST_BYTES = 1 << 25  # of rows at once, where sums need them
+
 
 class Batch:
-    """Arguments of which some are arrays with a leading axis of lanes: a column for each number, an array or shared."""
+    """Arguments of which some are arrays with a leading axis of lanes."""
 
     def __init__(self, compiled: Compiled, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         self._compiled = compiled
         self._is_static = compiled.arguments(args, kwargs).is_static
-        self.columns: list[Any] = []
-        self.lanes: int | None = None
-        self._named = {name: self._element(name, arg) for name, arg in sorted(kwargs.items())}  # as Arguments has them
-        self._first = [self._element(i, arg) for i, arg in enumerate(args)]
-        if self.lanes is None:
+        self._lanes: int | None = None
+        self._named = {name: self._split(name, arg) for name, arg in sorted(kwargs.items())}  # as Arguments has them
+        self._first = [self._split(i, arg) for i, arg in enumerate(args)]
+        if self._lanes is None:
             raise TypeError("map: needs an array with the axis of the batch in front among the arguments, found none")
-        if self.lanes == 0:
+        if self._lanes == 0:
             raise ValueError("map: the batch has no lanes, so that there is nothing to capture the function for")
+        self.lanes: int = self._lanes
 
-    def _element(self, name: int | str, arg: Any) -> Any:
-        """The argument of the first lane; notes the columns of all."""
+    def _split(self, name: int | str, arg: Any) -> tuple[Any, list[Any]]:
+        """The argument as one lane has it, numbers aside, and columns of its numbers.
+
+        A column is an array of shape (numbers, lanes), or (numbers, 1) where all lanes share them.
+        """
         if self._is_static(name):
-            return arg
-        return map_structure(self._shared, arg, array=self._split)
+            return arg, []
+        if (numbers := _core.pack(arg)) is not None:
+            return arg, [numbers[:, None]]
+        columns: list[Any] = []
+        shared: list[float] = []
 
-    def _shared(self, number: Any) -> float:
-        self.columns.append(float(number))
-        return 0.0
-
-    def _split(self, array: Any, mapped: Callable[[Any], Any]) -> Any:
-        if array.ndim == 0:
-            return self._shared(array)
-        if self.lanes is not None and self.lanes != len(array):
-            raise ValueError(f"map: the arguments have {self.lanes} and {len(array)} lanes; all need the same number")
-        self.lanes = len(array)
-        shape = array.shape[1:]
-        self.columns += list(np.asarray(array, dtype=float).reshape(len(array), math.prod(shape)).T)
-        if not shape:
+        def take(number: Any) -> float:
+            shared.append(float(number))
             return 0.0
-        element = np.zeros(shape)
-        return element if self._compiled.as_values else nested_lists(element, lambda number: number)
 
-    def numbers(self, lane: int) -> list[float]:
-        return [column if isinstance(column, float) else float(column[lane]) for column in self.columns]
+        def put_shared() -> None:
+            if shared:
+                columns.append(np.array(shared)[:, None])
+                shared.clear()
+
+        def split(array: Any, mapped: Callable[[Any], Any]) -> Any:
+            if array.ndim == 0:
+                return take(array)
+            put_shared()
+            columns.append(self._column(array))
+            if array.ndim == 1:
+                return 0.0
+            element = np.zeros(array.shape[1:])
+            return element if self._compiled.as_values else nested_lists(element, lambda number: number)
+
+        element = map_structure(take, arg, array=split)
+        put_shared()
+        return element, columns
+
+    def _column(self, array: Any) -> Any:
+        lanes = len(array)
+        if self._lanes is not None and self._lanes != lanes:
+            raise ValueError(f"map: the arguments have {self._lanes} and {lanes} lanes; all need the same number")
+        self._lanes = lanes
+        return np.asarray(array, dtype=float).reshape(lanes, math.prod(array.shape[1:])).T
+
+    @property
+    def columns(self) -> list[Any]:
+        return [column for _, columns in [*self._named.values(), *self._first] for column in columns]
+
+    def part(self, lanes: Any) -> Batch:
+        """A batch of some lanes, a slice or their numbers."""
+        made = copy.copy(self)
+
+        def cut(element: Any, columns: list[Any]) -> tuple[Any, list[Any]]:
+            return element, [column if column.shape[1] != self.lanes else column[:, lanes] for column in columns]
+
+        made._named = {name: cut(*split) for name, split in self._named.items()}
+        made._first = [cut(*split) for split in self._first]
+        made.lanes = len(range(self.lanes)[lanes]) if isinstance(lanes, slice) else len(lanes)
+        return made
 
     def arguments(self, lane: int) -> Arguments:
         """Those of one lane, as a call of the function has them."""
-        numbers = iter(self.numbers(lane))
-        kwargs = {name: self._filled(name, arg, numbers) for name, arg in self._named.items()}
-        args = tuple([self._filled(i, arg, numbers) for i, arg in enumerate(self._first)])
+
+        def filled(name: int | str, element: Any, columns: list[Any]) -> Any:
+            if self._is_static(name):
+                return element
+            numbers = [x for column in columns for x in column[:, min(lane, column.shape[1] - 1)].tolist()]
+            return type(element)(numbers) if _core.pack(element) is not None else refill(element, iter(numbers))
+
+        kwargs = {name: filled(name, *split) for name, split in self._named.items()}
+        args = tuple([filled(i, *split) for i, split in enumerate(self._first)])
         return self._compiled.arguments(args, kwargs)
-
-    def _filled(self, name: int | str, arg: Any, numbers: Any) -> Any:
-        return arg if self._is_static(name) else refill(arg, numbers)
-
-    def part(self, lanes: Any) -> list[Any]:
-        """The columns of some lanes, a slice or their numbers."""
-        return [column if isinstance(column, float) else column[lanes] for column in self.columns]
 
 
 class Recycled:
@@ -103,20 +142,26 @@ class Recycled:
             self._arrays.append(array)
 
 
-def _outputs(compiled: Compiled, batch: Batch, threads: int) -> tuple[Result, Any]:
-    """(result, rows): the structure, and a row of all lanes for each of its numbers."""
-    lanes = batch.lanes or 0
+def _outputs(compiled: Compiled, batch: Batch, threads: int, out: Any = None) -> tuple[Result, Any]:
+    """(result, rows): the structure, and a row of all lanes for each of its numbers; None where they are in `out`."""
+    lanes = batch.lanes
     parts: list[tuple[Result, Any, Any]] = []  # of each variant met: its result, its lanes, their rows
     waiting, variant = np.arange(lanes), compiled.variant(batch.arguments(0))
+    into = _into(variant, batch, out)
     while True:
         first = not parts
-        columns = batch.part(slice(None) if first else waiting)
-        room = compiled.recycled.take((variant.program.counts[1], lanes)) if first else None
-        found, failed = variant.program.run_lanes(variant.inputs(columns), len(waiting), out=room, threads=threads)
+        some = batch if first else batch.part(waiting)
+        room = into or compiled.recycled.take((variant.program.counts[1], lanes)) if first else None
+        found, failed = variant.program.run_lanes(
+            variant.columns(some.columns), len(waiting), out=room, threads=threads
+        )
         held = failed < 0
         if first and held.all():
+            if into:
+                return variant.result, None
             compiled.recycled.keep(found)
             return variant.result, _placed(variant.result, found)
+        found = np.concatenate(into) if into and first else found
         parts.append((variant.result, waiting[held], _placed(variant.result, found[:, held])))
         left = waiting[~held]
         if len(left) == len(waiting) and not first:
@@ -134,17 +179,62 @@ def _outputs(compiled: Compiled, batch: Batch, threads: int) -> tuple[Result, An
     return result, rows
 
 
-def _placed(result: Result, outputs: Any) -> Any:
+def _into(variant: Variant, batch: Batch, out: Any) -> list[Any]:
+    """The arrays of `out` as what a run can fill: no number is moved, and no array is read meanwhile. Else nothing."""
+    result = variant.result
+    if out is None or not result.is_plain or not isinstance(variant.program, Program):
+        return []
+    arrays = [array for _, array in _pairs(_shapes(result.structure, batch.lanes), out)]
+    if any(np.may_share_memory(array, column) for array in arrays for column in batch.columns):
+        return []
+    if not all(array.flags.writeable for array in arrays):
+        return []
+    return [rows for array in arrays for rows in _rows(np.moveaxis(array, 0, -1))]
+
+
+def _rows(array: Any) -> list[Any]:
+    """Views of shape (k, lanes) of an array with lanes as its last axis."""
+    if array.ndim < 3:
+        return [np.atleast_2d(array)]
+    return [rows for part in array for rows in _rows(part)]
+
+
+def _sums(compiled: Compiled, batch: Batch, threads: int, segment: int) -> tuple[Result, Any]:
+    """(result, rows): the structure, and a row of the sums over segments for each of its numbers."""
+    variant = compiled.variant(batch.arguments(0))
+    if isinstance(variant.program, Program):
+        sums = variant.program.run_sums(variant.columns(batch.columns), batch.lanes, segment, threads=threads)
+        if sums is not None:
+            rows = _placed(variant.result, sums.T, lambda number: _repeated(number, batch.lanes, segment))
+            return variant.result, rows
+    some = max(1, MOST_BYTES // (8 * segment * (variant.program.counts[1] + 1))) * segment
+    parts: list[tuple[Result, Any]] = []
+    for start in range(0, batch.lanes, some):
+        result, rows = _outputs(compiled, batch.part(slice(start, start + some)), threads)
+        parts.append((result, _core.sum_rows(rows, segment).T))
+    return _joined(parts)
+
+
+def _repeated(number: float, lanes: int, segment: int) -> Any:
+    """The sums of a row of this number."""
+    return _core.sum_rows(np.broadcast_to(float(number), (1, lanes)), segment)[:, 0]
+
+
+def _joined(parts: list[tuple[Result, Any]]) -> tuple[Result, Any]:
+    """One after the other what is of pieces of a batch."""
+    result = _common([own for own, _ in parts])
+    return result, np.concatenate([_moved(result, own, rows) for own, rows in parts], axis=1)
+
+
+def _placed(result: Result, outputs: Any, row_of: Callable[[float], Any] = lambda number: number) -> Any:
     """A row for each number of the result."""
-    if isinstance(result, SparseResult):
+    if result.is_plain:
         return outputs
     numbers = flatten(result.structure)
-    if len(numbers) == len(outputs) and result.slots == list(range(len(outputs))):
-        return outputs
     rows, slots = np.zeros((len(numbers), outputs.shape[1])), iter(result.slots)
     for row, number in zip(rows, numbers, strict=True):
         if type(number) is not float:
-            row[:] = number  # an int, to which the guards hold: another variant has another
+            row[:] = row_of(number)  # an int, to which the guards hold: another variant has another
         elif (slot := next(slots)) is not None:
             row[:] = outputs[slot]
     return rows
@@ -173,21 +263,14 @@ def _moved(result: Result, own: Result, rows: Any) -> Any:
     return moved
 
 
-def _stacked(structure: Any, rows: Any) -> Any:
-    """The structure with an array of all lanes for each number; lists and arrays of numbers as one array."""
-    at = 0
-
-    def taken(shape: tuple[int, ...]) -> Any:
-        """The next numbers, one of the shape for each lane: a view, in which the lanes of a number lie side by side."""
-        nonlocal at
-        start, at = at, at + math.prod(shape)
-        return np.moveaxis(rows[start:at].reshape(*shape, rows.shape[1]), -1, 0)
+def _structured(structure: Any, taken: Callable[[tuple[int, ...]], Any]) -> Any:
+    """The structure with what is taken for each number, and for lists and arrays of numbers, by shape."""
 
     def made(x: Any) -> Any:
         if is_number(x):
             return taken(())
         if isinstance(x, np.ndarray) or (isinstance(x, list) and _is_regular(x)):
-            return taken(np.shape(x))
+            return taken(np.shape(x) if _core.pack(x) is None else (len(x),))
         if isinstance(x, tuple) and hasattr(x, "_fields"):
             return type(x)(*map(made, x))
         if isinstance(x, (list, tuple)):
@@ -199,8 +282,33 @@ def _stacked(structure: Any, rows: Any) -> Any:
     return made(structure)
 
 
+def _of_rows(structure: Any, rows: Any) -> Any:
+    """The structure with arrays of the rows: views of shape (lanes, ...), in which lanes of a number lie side by side.
+
+    Of sums, which have no axis of lanes, floats and arrays.
+    """
+    at = 0
+
+    def taken(shape: tuple[int, ...]) -> Any:
+        nonlocal at
+        start, at = at, at + math.prod(shape)
+        found = rows[start:at].reshape(shape + rows.shape[1:])
+        if rows.ndim > 1:
+            return np.moveaxis(found, -1, 0)
+        return found if shape else found.item()
+
+    return _structured(structure, taken)
+
+
+def _shapes(structure: Any, lanes: int) -> Any:
+    """What _of_rows will give, without numbers."""
+    return _structured(structure, lambda shape: np.broadcast_to(0.0, (lanes, *shape)))
+
+
 def _is_regular(x: list[Any]) -> bool:
     """Whether nested lists hold numbers alone, as many in each."""
+    if _core.pack(x) is not None:
+        return True
     try:
         shape = np.shape(x)
     except ValueError:
@@ -209,67 +317,82 @@ def _is_regular(x: list[Any]) -> bool:
     return len(numbers) == math.prod(shape)
 
 
-def _written(made: Any, out: Any) -> Any:
-    """`out`, arrays in the structure of the result, with the result in it."""
+def _pairs(made: Any, out: Any) -> Iterator[tuple[Any, Any]]:
+    """Each array of the result with that of `out`, which has the same structure."""
     if isinstance(out, np.ndarray):
-        if not isinstance(made, np.ndarray) or out.shape != made.shape or out.dtype != float:
-            needs = made.shape if isinstance(made, np.ndarray) else type(made).__name__
+        if isinstance(made, (list, tuple, dict)) or out.shape != np.shape(made) or out.dtype != float:
+            needs = type(made).__name__ if isinstance(made, (list, tuple, dict)) else np.shape(made)
             raise ValueError(f"map: out has shape {out.shape} and dtype {out.dtype}, needs {needs} of float64")
-        out[...] = made
-        return out
-    if isinstance(out, (list, tuple)) and isinstance(made, (list, tuple)) and len(out) == len(made):
+        yield made, out
+    elif isinstance(out, (list, tuple)) and isinstance(made, (list, tuple)) and len(out) == len(made):
         for one, other in zip(made, out, strict=True):
-            _written(one, other)
-        return out
-    if isinstance(out, dict) and isinstance(made, dict) and out.keys() == made.keys():
-        for key, other in out.items():
-            _written(made[key], other)
-        return out
-    raise ValueError(
-        f"map: out must have the structure of the result, {type(made).__name__}, found {type(out).__name__}"
-    )
+            yield from _pairs(one, other)
+    elif isinstance(out, dict) and isinstance(made, dict) and out.keys() == made.keys():
+        for key, one in made.items():
+            yield from _pairs(one, out[key])
+    else:
+        raise ValueError(
+            f"map: out must have the structure of the result, {type(made).__name__}, found {type(out).__name__}"
+        )
 
 
 def usable_cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def _piece(compiled: Compiled, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Any]:
+def _piece(compiled: Compiled, args: tuple[Any, ...], kwargs: dict[str, Any], segment: int) -> tuple[Any, Any]:
     """What a worker does: the lanes that it was given, in one thread."""
-    return _outputs(compiled, Batch(compiled, args, kwargs), 1)
+    batch = Batch(compiled, args, kwargs)
+    return _sums(compiled, batch, 1, segment) if segment else _outputs(compiled, batch, 1)
 
 
 def _cut(x: Any, lanes: slice) -> Any:
     return map_structure(lambda number: number, x, array=lambda array, mapped: array[lanes] if array.ndim else array)
 
 
-def _through(executor: Any, compiled: Compiled, args: tuple[Any, ...], kwargs: dict[str, Any], lanes: int) -> Any:
+def _through(
+    executor: Any, compiled: Compiled, args: tuple[Any, ...], kwargs: dict[str, Any], lanes: int, segment: int
+) -> tuple[Result, Any]:
     is_static = compiled.arguments(args, kwargs).is_static
     workers = getattr(executor, "_max_workers", None) or usable_cores()
-    pieces = min(lanes, 2 * int(workers))
-    edges = [lanes * k // pieces for k in range(pieces + 1)]
+    unit = segment or 1
+    units = -(-lanes // unit)
+    pieces = min(units, 2 * int(workers))
+    edges = [min(lanes, units * k // pieces * unit) for k in range(pieces + 1)]
     futures = []
     for some in map(slice, edges, edges[1:]):
         cut = tuple([arg if is_static(i) else _cut(arg, some) for i, arg in enumerate(args)])
         named = {name: arg if is_static(name) else _cut(arg, some) for name, arg in kwargs.items()}
-        futures.append(executor.submit(_piece, compiled, cut, named))
-    done = [future.result() for future in futures]
-    result = _common([own for own, _ in done])
-    return result, np.concatenate([_moved(result, own, rows) for own, rows in done], axis=1)
+        futures.append(executor.submit(_piece, compiled, cut, named, segment))
+    return _joined([future.result() for future in futures])
 
 
 def map_lanes(
-    compiled: Compiled, args: tuple[Any, ...], kwargs: dict[str, Any], threads: int | None, executor: Any, out: Any
-) -> Any:
+    compiled: Compiled, args: tuple[Any, ...], kwargs: dict[str, Any], threads: int | None, executor: Any, out: Any,
+    reduction: str | None,
+) -> Any:  # fmt: skip
     """Compiled.map."""
+    if reduction not in (None, "sum"):
+        raise ValueError(f"map: reduction must be None or 'sum', found {reduction!r}")
     batch = Batch(compiled, args, kwargs)
-    if executor is None:
-        result, rows = _outputs(compiled, batch, threads or usable_cores())
-    else:
+    segment = SEGMENT * -(-batch.lanes // (SEGMENT * MOST_SEGMENTS)) if reduction else 0
+    if executor is not None:
         compiled.variant(batch.arguments(0))  # so that it is sent along
-        result, rows = _through(executor, compiled, args, kwargs, batch.lanes or 0)
-    if isinstance(result, SparseResult):
-        made = rows.T, result.indices.copy(), result.indptr.copy()
+        result, rows = _through(executor, compiled, args, kwargs, batch.lanes, segment)
+    elif segment:
+        result, rows = _sums(compiled, batch, threads or usable_cores(), segment)
     else:
-        made = _stacked(result.structure, rows)
-    return made if out is None else _written(made, out)
+        result, rows = _outputs(compiled, batch, threads or usable_cores(), out)
+    if rows is None:
+        return out
+    if segment:
+        rows = sum(rows.T, np.zeros(len(rows)))
+    if isinstance(result, SparseResult):
+        made = result.matrix(rows) if segment else (rows.T, result.indices.copy(), result.indptr.copy())
+    else:
+        made = _of_rows(result.structure, rows)
+    if out is None:
+        return made
+    for one, other in list(_pairs(made, out)):
+        other[...] = one
+    return out

@@ -155,10 +155,15 @@ class Compiled(_core.Replayer, transforms.Transformable):
         return Arguments(args, kwargs, self.static, self.vectors)
 
     def variant(self, arguments: Arguments) -> Variant:
-        return self.find(arguments)[0]
+        tree = self.tree(arguments)
+        if tree.only is None:
+            return self.find(arguments)[0]
+        self._latest = tree
+        return tree.only
 
     def map(
-        self, *args: Any, threads: int | None = None, executor: Any = None, out: Any = None, **kwargs: Any
+        self, *args: Any, threads: int | None = None, executor: Any = None, out: Any = None,
+        reduction: str | None = None, **kwargs: Any,
     ) -> Any:  # fmt: skip
         """The function over a batch: arrays among the arguments have a leading axis of lanes, numbers are shared.
 
@@ -171,7 +176,12 @@ class Compiled(_core.Replayer, transforms.Transformable):
         in pieces through `executor`, any that has submit() as concurrent.futures have it. Neither changes a bit of what
         a lane gives (docs/limits.md tells of lanes at the very edge of a branch). Elementary functions are NumPy's,
         within the ulps of tests/contract.py of a single call. A batch whose lanes branch differently is split by
-        variant. With `out`, arrays of float64 in the structure of the result are filled.
+        variant. With `out`, arrays of float64 in the structure of the result, with any strides, are filled.
+
+        With reduction="sum" results are summed over the lanes, and have no axis for them: a number comes out as a
+        float, a list or array of numbers as an array, a sparse Jacobian as one matrix. Results of single lanes are not
+        kept, so that a gradient by thousands of shared parameters costs no more than its arithmetic. The order of the
+        additions follows from the number of lanes alone, so that threads and executors change no bit of a sum.
 
         Raises TypeError where no argument is an array, ValueError where lanes differ in number, or there are none.
 
@@ -182,8 +192,11 @@ class Compiled(_core.Replayer, transforms.Transformable):
         array([10.,  2., 30.])
         >>> pygrad.grad(f).map(np.array([1.0, -2.0, 3.0]), 10.0)
         array([10., -1., 10.])
+        >>> loss = pygrad.compile(lambda w, x, y: (w[0] * x + w[1] - y) ** 2)
+        >>> pygrad.value_and_grad(loss).map([2.0, 1.0], np.array([0.0, 1.0]), np.array([3.0, 2.0]), reduction="sum")
+        (5.0, array([ 2., -2.]))
         """
-        return map_lanes(self, args, kwargs, threads, executor, out)
+        return map_lanes(self, args, kwargs, threads, executor, out, reduction)
 
     # ---- elsewhere ----
 

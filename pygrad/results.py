@@ -5,12 +5,13 @@ Knows structures, and no program.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 
-from pygrad.structures import map_array, map_structure
+from pygrad.structures import flatten, map_array, map_structure
 
 __all__ = ["Result", "SparseResult"]
 
@@ -24,6 +25,11 @@ class Result:
     def __init__(self, structure: Any, slots: list[int | None]) -> None:
         self.structure = structure
         self.slots = slots
+
+    @functools.cached_property
+    def is_plain(self) -> bool:
+        """Whether its numbers are the outputs, in order."""
+        return self.slots == list(range(len(self.slots))) and len(flatten(self.structure)) == len(self.slots)
 
     def fill(self, outputs: list[float]) -> Any:
         return refilled(self.structure, iter([0.0 if slot is None else outputs[slot] for slot in self.slots]))
@@ -68,6 +74,8 @@ class SparseResult(Result):
         self.indices = np.array(indices, dtype=np.int32)
         self.indptr = np.array(indptr, dtype=np.int32)
         self.shape = len(indptr) - 1, columns
+
+    is_plain = True  # its entries are the outputs
 
     def keys(self) -> Any:
         """A number for each entry, growing along the rows."""

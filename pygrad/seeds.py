@@ -66,7 +66,7 @@ class SeededJacobian:
     def run_lanes(self, inputs: list[Any], lanes: int, out: Any = None, *, threads: int = 1) -> tuple[Any, Any]:
         primal, failed = self._program.run_lanes(inputs, lanes, threads=threads)
         seeds = self._seeds.shape[1]
-        columns = [x if isinstance(x, float) else np.repeat(x, seeds) for x in inputs]
+        columns = [x if np.ndim(x) == 0 or x.shape[1] != lanes else np.repeat(x, seeds, axis=1) for x in inputs]
         tiled = [np.tile(seed, lanes) for seed in self._seeds]
         found, _ = self._sweep.run_lanes([*columns, *tiled], lanes * seeds, threads=threads)
         which, colour = self._at

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from pygrad._core import Value
+from pygrad._core import Value, pack
 
 __all__ = [
     "exact_key",
@@ -154,6 +154,8 @@ def _key(x: Any, exact: bool) -> Any:
         if not exact:
             return None
         return kind, float(x).hex() if isinstance(x, (float, np.floating)) else x
+    if not exact and pack(x) is not None:
+        return kind, len(x)
     if isinstance(x, (list, tuple)):
         keys = [_key(item, exact) for item in x]
         return (kind, len(keys)) if all(key is None for key in keys) else (kind, *keys)
@@ -182,6 +184,8 @@ def flatten(x: Any) -> list[Any]:
     >>> flatten({"a": [1.0, 2.0], "b": (3.0, None)})
     [1.0, 2.0, 3.0]
     """
+    if pack(x) is not None:
+        return list(x)
     found: list[Any] = []
 
     def take(number: Any) -> Any:

@@ -39,6 +39,13 @@ class Variant:
             return numbers
         return [*numbers[: self.at], *[value.data for value in self.outside], *numbers[self.at :]]
 
+    def columns(self, columns: list[Any]) -> list[Any]:
+        """The same for many lanes: arrays of a number a row, of which one ends where what is from outside begins."""
+        before, at = 0, 0
+        while self.outside and before < self.at:
+            before, at = before + len(columns[at]), at + 1
+        return [*columns[:at], *[value.data for value in self.outside], *columns[at:]]
+
     def derivative(self, program: Program, result: Result) -> Variant:
         """A variant with the same guards and the same Values from outside."""
         return Variant(program, self.outside, self.at, result)
@@ -91,6 +98,11 @@ class Tree:
             held = guard + 1
             branch = self._paths[variant][guard].answers.get(_answer(found))
             variant = branch.variant if branch else None
+
+    @property
+    def only(self) -> Variant | None:
+        """The variant that holds whatever the numbers: one without guards."""
+        return self.last if self.last and not self.last.program.counts[2] else None
 
     def add(self, variant: Variant) -> Variant:
         """Takes up a variant, and gives it, or the one that goes the same way."""

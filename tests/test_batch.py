@@ -12,6 +12,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import pygrad
 from pygrad import CaptureError, grad, hessian, hvp, jacobian, value_and_grad
@@ -148,6 +150,203 @@ def test_out():
         fast.map(points, out=(np.empty(19), np.empty((20, 2))))
     with pytest.raises(ValueError, match="out must have the structure of the result, tuple, found list"):
         fast.map(points, out=[np.empty(20)])
+
+
+def test_out_of_any_strides():
+    """Filled where they are: also inside of larger arrays, and those that a run reads."""
+    fast = value_and_grad(pygrad.compile(lambda x, k: x[0] * x[1] * k if x[0] > 0 else x[0] - k))
+    matrix = jacobian(pygrad.compile(lambda x: [[x[0] * x[1], x[0]], [x[1] * 2.0, x[1] - x[0]]]))
+    positive = np.abs(rng.normal(size=(40, 2)))
+    for points in (positive, rng.normal(size=(40, 2))):
+        expected = fast.map(points, 2.0)
+        packed = np.zeros(40, dtype=[("tag", "u1"), ("y", "f8")])
+        for values in (np.empty(40), np.empty(80)[::-2], packed["y"]):
+            for gradients in (np.empty((40, 2)), np.empty((2, 40)).T, np.empty((80, 5))[::-2, 1:4:2]):
+                out = values, gradients
+                assert fast.map(points, 2.0, out=out) is out and same(out, expected)
+        for shape in ((40, 2, 2, 2), (2, 40, 2, 2), (2, 2, 2, 40)):
+            array = np.moveaxis(np.empty(shape), shape.index(40), 0)
+            assert same(matrix.map(points, out=array), matrix.map(points))
+        inplace = points.copy()
+        assert same(grad(pygrad.compile(lambda x: x[1] / x[0])).map(inplace, out=inplace), matrix_of_quotient(points))
+        inplace = points.copy()
+        assert same(fast.map(inplace, 2.0, out=(inplace[:, 0], np.empty((40, 2)))), (expected[0], expected[1]))
+    read_only = np.empty(40)
+    read_only.flags.writeable = False
+    with pytest.raises(ValueError, match="read-only"):
+        fast.map(positive, 2.0, out=(read_only, np.empty((40, 2))))
+
+
+def matrix_of_quotient(points: Any) -> Any:
+    return grad(pygrad.compile(lambda x: x[1] / x[0])).map(points)
+
+
+# ---- sums over lanes
+
+
+def in_order(found: Any, lanes: int) -> Any:
+    """The sum of what map gave, lane by lane: Note [Sums] in csrc/blocks.h, and then the segments in order."""
+    if isinstance(found, (tuple, list)):
+        return type(found)(in_order(part, lanes) for part in found)
+    if isinstance(found, dict):
+        return {key: in_order(part, lanes) for key, part in found.items()}
+    found = np.asarray(found)
+    segment = 256 * -(-lanes // 256**2)
+    rows = np.ascontiguousarray(found.reshape(lanes, -1).T)
+    total = np.zeros(len(rows))
+    for sums in pygrad._core.sum_rows(rows, segment):
+        total = total + sums
+    return total.reshape(found.shape[1:])
+
+
+def close(found: Any, expected: Any) -> None:
+    if isinstance(found, (tuple, list)):
+        for one, other in zip(found, expected, strict=True):
+            close(one, other)
+    else:
+        np.testing.assert_allclose(found, np.asarray(expected).sum(0), rtol=1e-11, atol=1e-11)
+
+
+def check_sum(fast: Any, *args: Any, executors: Any = (), **kwargs: Any) -> Any:
+    rows = fast.map(*args, **kwargs)
+    lanes = len(rows[0] if isinstance(rows, tuple) else rows)
+    found = fast.map(*args, reduction="sum", **kwargs)
+    assert same(found, in_order(rows, lanes))
+    close(found, rows)
+    for how in [{"threads": threads} for threads in (1, 2, 3, 4)] + [{"executor": executor} for executor in executors]:
+        assert same(fast.map(*args, reduction="sum", **how, **kwargs), found), how
+    return found
+
+
+@pytest.mark.parametrize("lanes", [1, 3, 7, 8, 9, 255, 256, 257, 1000, 5000])
+def test_sums(lanes):
+    weights, points = rng.normal(size=6).tolist(), rng.normal(size=(lanes, 2))
+
+    def loss(w, x):
+        hidden = [pygrad.tanh(w[2 * i] * x[0] + w[2 * i + 1] * x[1]) for i in range(3)]
+        return sum(h * h for h in hidden) + 0.5 * w[0]
+
+    fast = value_and_grad(pygrad.compile(loss))
+    with ThreadPoolExecutor(3) as executor:
+        value, gradient = check_sum(fast, weights, points, executors=[executor])
+    assert type(value) is float and gradient.shape == (6,)
+    check_sum(fast, tuple(weights), points) if lanes < 10 else None
+    check_sum(hessian(pygrad.compile(loss)), weights, points)
+    out = np.empty(()), np.empty(12)[::2]
+    assert fast.map(weights, points, reduction="sum", out=out) is out and same(out, (value, gradient))
+
+
+@pytest.mark.parametrize(("function", "args"), FUNCTIONS, ids=lambda x: getattr(x, "__name__", ""))
+def test_sums_of_a_mixed_batch(function, args, monkeypatch):
+    """Also where the first lanes are of one variant, and where rows are summed piece by piece."""
+    transform = value_and_grad(pygrad.compile(function))
+    lanes, *shared = args
+    ordered = np.sort(lanes)
+    with ProcessPoolExecutor(2) as processes, ThreadPoolExecutor(3) as threads:
+        for column in (lanes, ordered, ordered[::-1], lanes[:5]):
+            found = check_sum(transform, column, *shared, executors=[processes, threads])
+            monkeypatch.setattr(pygrad.batch, "MOST_BYTES", 1000)
+            assert same(transform.map(column, *shared, reduction="sum"), found)
+            monkeypatch.undo()
+            again = value_and_grad(pygrad.compile(function))
+            assert same(again.map(column, *shared, reduction="sum", threads=3), found)
+
+
+def test_sums_of_structures():
+    fast = pygrad.compile(lambda x, k: {"a": x * k, "b": [x, x * x], "n": 3, "c": (k, 1.0), "d": k})
+    x = rng.normal(size=700)
+    found = fast.map(x, 0.1, reduction="sum")
+    assert same(found["a"], in_order(x * 0.1, 700)) and same(found["b"], in_order(np.array([x, x * x]).T, 700))
+    assert found["n"] == 2100.0 and found["c"][1] == 700.0
+    assert same(found["d"], in_order(np.full(700, 0.1), 700)) and found["d"] == pytest.approx(70.0)
+    array = jacobian(pygrad.compile(lambda x: np.array([x[0] * x[1], x[1]])), as_values=True)
+    assert same(array.map(x.reshape(350, 2), reduction="sum"), in_order(array.map(x.reshape(350, 2)), 350))
+    aux = value_and_grad(pygrad.compile(lambda w, x: (w[0] * x + w[1], {"twice": 2.0 * x})), has_aux=True)
+    (value, extra), gradient = aux.map([2.0, 3.0], x, reduction="sum")
+    assert same(extra["twice"], in_order(2.0 * x, 700)) and same(gradient, [in_order(x, 700), 700.0])
+    assert same(value, in_order(2.0 * x + 3.0, 700))
+
+
+def test_sums_with_ints_of_branches():
+    for function in (lambda x: (x * 2, int(x)), lambda x: (x, x * 10) if x > 0 else (x, 0)):
+        for column in (np.array([1.0, -1.0, 2.5] * 200), np.full(600, 1.5)):
+            with ThreadPoolExecutor(2) as executor:
+                check_sum(pygrad.compile(function), column, executors=[executor])
+
+
+def test_sums_of_sparse_jacobians():
+    sparse = pytest.importorskip("scipy.sparse")
+
+    def f(x):
+        return [x[0] * x[0] if x[0] > 0 else x[1] * 3, x[1] * x[0]]
+
+    fast = jacobian(pygrad.compile(f), sparse=True)
+    for points in (rng.normal(size=(400, 2)), np.abs(rng.normal(size=(400, 2)))):
+        data, indices, indptr = fast.map(points)
+        with ThreadPoolExecutor(2) as executor:
+            for how in ({}, {"executor": executor}):
+                found = fast.map(points, reduction="sum", **how)
+                assert isinstance(found, sparse.csr_matrix) and found.shape == (2, 2)
+                assert same(found.data, in_order(data, 400)) and same(found.indices, indices)
+                assert same(found.indptr, indptr)
+
+
+def test_sums_of_jacobians_by_seeds(monkeypatch):
+    fast = jacobian(pygrad.compile(lambda x: [x[i] * x[i - 1] for i in range(4)]))
+    points = rng.normal(size=(50, 4))
+    expected = fast.map(points, reduction="sum")
+    monkeypatch.setattr("pygrad.derivatives.MOST_WRITTEN_OUT", 0)
+    seeded = jacobian(pygrad.compile(lambda x: [x[i] * x[i - 1] for i in range(4)]))
+    np.testing.assert_allclose(check_sum(seeded, points), expected, rtol=1e-14)
+
+
+def test_sums_with_nan_and_inf():
+    """What is masked stays masked in a sum; what is not, is not lost."""
+    fast = value_and_grad(pygrad.compile(lambda w, x: pygrad.where(x > 0, w[0] * pygrad.log(x), w[1] * x)))
+    x = np.array([1.0, 0.0, -1.0, 2.0] * 100)
+    value, gradient = check_sum(fast, [2.0, 3.0], x)
+    assert np.isfinite(value) and np.isfinite(gradient).all()
+    x[17] = np.nan
+    assert np.isnan(fast.map([2.0, 3.0], x, reduction="sum")[0])
+    x[17] = np.inf
+    assert fast.map([2.0, 3.0], x, reduction="sum")[0] == np.inf
+
+
+def test_sums_with_values_from_outside():
+    w = pygrad.Value(3.0)
+    fast = grad(pygrad.compile(lambda k, x: w * k[0] * x))
+    x = rng.normal(size=500)
+    for number in (3.0, -1.0):
+        w.data = number
+        check_sum(fast, [2.0], x)
+
+
+@given(
+    lanes=st.integers(1, 600), edge=st.floats(-2, 2), seed=st.integers(0, 100), threads=st.integers(1, 4),
+    nested=st.booleans(),
+)  # fmt: skip
+@settings(max_examples=40, deadline=None)
+def test_any_sum(lanes, edge, seed, threads, nested):
+    numbers = np.random.default_rng(seed)
+    x, w = numbers.normal(size=(lanes, 2)), numbers.normal(size=3).tolist()
+
+    def f(w, x):
+        w = w["w"] if nested else w
+        return w[0] * x[0] + pygrad.exp(w[1] * x[1]) if x[0] > edge else w[2] * x[0] * x[1]
+
+    fast = value_and_grad(pygrad.compile(f))
+    given = {"w": w} if nested else w
+    value, gradient = fast.map(given, x)
+    found = fast.map(given, x, reduction="sum", threads=threads)
+    assert same(found[0], in_order(value, lanes))
+    assert same(found[1]["w"] if nested else found[1], in_order(gradient["w"] if nested else gradient, lanes))
+
+
+def test_reduction_is_checked():
+    with pytest.raises(ValueError, match="reduction must be None or 'sum', found 'mean'"):
+        pygrad.compile(lambda x: x).map(np.ones(3), reduction="mean")
+    with pytest.raises(ValueError, match=r"out has shape \(3,\) and dtype float64, needs \(\) of float64"):
+        pygrad.compile(lambda x: x).map(np.ones(3), reduction="sum", out=np.ones(3))
 
 
 def test_values_from_outside():

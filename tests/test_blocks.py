@@ -302,6 +302,131 @@ def test_guards():
     assert set(replay.run_lanes([0.5, 0.2], 5)[1].tolist()) == {-1}
 
 
+def test_inputs_and_outputs_together():
+    """Arrays of several inputs, by lanes or shared, in whatever layout; a list of arrays to be filled."""
+    replay, _ = example()
+    x, y, z = numbers(45)
+    expected, _ = replay.run_lanes([x, y, z], 45)
+    table = np.array([x, y, z])
+    for inputs in ([table], [np.asfortranarray(table)], [np.repeat(table, 2, axis=1)[:, ::2]], [table[:2], z]):
+        assert same(replay.run_lanes(inputs, 45)[0], expected).all()
+    shared = np.array([[0.3], [2.0]])
+    expected, _ = replay.run_lanes([x, 0.3, 2.0], 45)
+    assert same(replay.run_lanes([x, shared], 45)[0], expected).all()
+    assert same(replay.run_lanes([table[:1], shared], 45)[0], expected).all()
+    out = [np.empty(45), np.empty((45, 2)).T, np.empty((2, 90))[1, ::-2]]
+    found, _ = replay.run_lanes([x, shared], 45, out)
+    assert found is out and same(np.concatenate([np.atleast_2d(array) for array in out]), expected).all()
+    with pytest.raises(ValueError, match="out has room for 3 outputs, needs it for 4"):
+        replay.run_lanes([x, shared], 45, out[:2])
+    with pytest.raises(ValueError, match="needs 3 inputs, found 4"):
+        replay.run_lanes([table, x], 45)
+
+
+# --------------------------------------------------------------------------------------------------------------- sums
+
+
+def summed(replay: Any, inputs: list[Any], lanes: int, segment: int, **how: Any) -> Any:
+    """run_sums, held to the sums of the rows."""
+    rows, failed = replay.run_lanes(inputs, lanes, **how)
+    found = replay.run_sums(inputs, lanes, segment, **how)
+    assert (failed == -1).all()
+    assert same(found, _core.sum_rows(rows, segment)).all(), (lanes, segment, how)
+    return found
+
+
+def test_the_order_of_a_sum():
+    """Note [Sums] in blocks.h, in Python."""
+    rows = np.random.default_rng(1).normal(size=(2, 53))
+    for segment in (8, 20, 53, 100):
+        for first, sums in zip(range(0, 53, segment), _core.sum_rows(rows, segment), strict=True):
+            for row, found in zip(rows[:, first : first + segment].tolist(), sums, strict=True):
+                s = [0.0] * 8
+                for k, x in enumerate(row):
+                    s[k % 8] += x
+                assert found == ((s[0] + s[4]) + (s[2] + s[6])) + ((s[1] + s[5]) + (s[3] + s[7]))
+    np.testing.assert_allclose(_core.sum_rows(rows, 16).sum(0), rows.sum(1), rtol=1e-14)
+
+
+@pytest.mark.parametrize("seed", range(GRAPHS // 4))
+def test_sums_are_those_of_the_rows(seed):
+    """Gradients of random graphs by inputs that are shared and that are not, whatever runs them."""
+    steps, rng = plan(seed), random.Random(seed)
+    nodes = build(steps, CORE)
+    inputs = [k for k, step in enumerate(steps) if step[0] == "leaf" and step[2]]
+    if isinstance(nodes[-1], float) or not nodes[-1].requires_grad:
+        return
+    replay = program_of(
+        [nodes[k].data for k in inputs],
+        lambda *leaves: [build(steps, CORE, dict(zip(inputs, leaves, strict=True)))[-1]],
+    ).gradient(list(range(len(inputs))), 0)
+    lanes = rng.choice([1, 5, 8, 40, 300])
+    columns = [
+        number(rng) if rng.random() < 0.4 else np.array([number(rng) for _ in range(lanes)]) for _ in inputs
+    ]  # fmt: skip
+    for segment in (8, 64):
+        for level in LEVELS:
+            found = summed(replay, columns, lanes, segment, exact=True, level=level)
+            assert same(replay.run_sums(columns, lanes, segment, exact=True, threads=3), found).all()
+
+
+@pytest.mark.parametrize("use", USES)
+@pytest.mark.parametrize("name", ROWS2)
+def test_sums_of_fused_pairs(name, use):
+    """With inf and nan, which zmul masks, and with operands that are shared; also of a row that is read elsewhere."""
+    rng = random.Random(name + use)
+    points = [[rng.choice([*SPECIALS, rng.uniform(-3, 3)]) for _ in range(3)] for _ in range(100)]
+    finite = [[rng.choice([0.0, -0.0, rng.uniform(-3, 3)]) for _ in range(3)] for _ in range(100)]
+
+    def outputs(a: Any, b: Any, c: Any) -> list[Any]:
+        pair = USES[use](CORE.function(name)(a, b), c)
+        return [pair, -c, a * b, a * b + c, CORE.function(name)(c, a)]
+
+    for made in (lambda a, b, c: outputs(a, b, c)[:1], outputs, lambda a, b, c: [*outputs(a, b, c), a, 2.0, a]):
+        replay = program_of([0.5] * 3, made)
+        for chosen in (points, finite):
+            for shared in range(8):
+                lanes = [chosen[0][i] if shared >> i & 1 else column for i, column in enumerate(columns(chosen))]
+                for level in LEVELS:
+                    summed(replay, lanes, len(chosen), 24, level=level)
+
+
+def test_sums_do_not_depend_on_threads_or_blocks():
+    replay, _ = example()
+    for lanes in (0, 1, 7, 8, 9, 255, 256, 257, 3000):
+        inputs = numbers(lanes)
+        inputs[1] = 0.25
+        for segment in (8, 256, 1000):
+            expected = summed(replay, inputs, lanes, segment)
+            assert expected.shape == (-(-lanes // segment), 4)
+            for threads in (2, 3, 7):
+                assert same(replay.run_sums(inputs, lanes, segment, threads=threads), expected).all()
+            whole = []
+            for first in range(0, lanes, segment):
+                part = [x if isinstance(x, float) else x[first : first + segment] for x in inputs]
+                whole.append(replay.run_sums(part, min(segment, lanes - first), segment))
+            assert not whole or same(np.concatenate(whole), expected).all()
+
+
+def test_sums_where_a_guard_fails():
+    def guarded(x: Any) -> list[Any]:
+        assert x > 0.0
+        return [x * x]
+
+    replay = program_of([0.5], guarded)
+    x = np.full(3000, 2.0)
+    assert replay.run_sums([x], 3000, 1000, threads=2).tolist() == [[4000.0]] * 3
+    for lane in (0, 1500, 2999):
+        x[lane] = -1.0
+        assert replay.run_sums([x], 3000, 1000, threads=2) is None
+        x[lane] = NAN
+        assert replay.run_sums([x], 3000, 1000) is None
+        x[lane] = 2.0
+    assert replay.run_sums([3.0], 5, 8).tolist() == [[45.0]] and replay.run_sums([-3.0], 5, 8) is None
+    with pytest.raises(ValueError, match="needs a segment of at least one lane, found 0"):
+        replay.run_sums([x], 3000, 0)
+
+
 def test_errors():
     replay, _ = example()
     x, y, z = numbers(9)

@@ -100,10 +100,11 @@ static void test_blocks_of(int op, int level, unsigned shared_bits, size_t lanes
         for (size_t k = 0; k < lanes; k++)
             columns[i][k] = samples[shared[i] ? 2 : (k * (size_t)(1 + 2 * i) + k / COUNT) % COUNT];
     }
-    pg_blocks *blocks = pg_blocks_new(plan, pg_blocks_width(plan, lanes), shared, loops, level);
-    void *memory = malloc(pg_blocks_bytes(blocks));
-    pg_blocks_run(blocks, memory, inputs, outputs, failed, 0, lanes / 3);
-    pg_blocks_run(blocks, memory, inputs, outputs, failed, lanes / 3, lanes);
+    pg_blocks *blocks = pg_blocks_new(plan, shared, loops, level, 0);
+    size_t width = pg_blocks_width(pg_blocks_rows(blocks), lanes);
+    void *memory = malloc(pg_blocks_bytes(blocks, width));
+    pg_blocks_run(blocks, memory, width, inputs, outputs, failed, 0, lanes / 3);
+    pg_blocks_run(blocks, memory, width, inputs, outputs, failed, lanes / 3, lanes);
     CHECK(calls > 0);
     for (size_t k = 0; k < lanes; k++) {
         double a = columns[0][k], b = columns[1][k], c = columns[2][k], y = pg_forward(op, a, b, c);
@@ -119,11 +120,52 @@ static void test_blocks_of(int op, int level, unsigned shared_bits, size_t lanes
     pg_program_free(program);
 }
 
+/* The sums of a row, of an input and of what no lane has for itself, over segments, against those of their lanes. */
+static void test_sums_of(int op, int level, unsigned shared_bits) {
+    enum { LANES = 45, SEGMENT = 16, SEGMENTS = 3, OUTPUTS = 4 };
+    static double columns[PG_MAX_ARITY][LANES], out[OUTPUTS][LANES], sums[SEGMENTS][OUTPUTS];
+    int arity = pg_ops[op].arity;
+    pg_program *program = pg_program_new((size_t)arity);
+    pg_index row = pg_program_row(program, op, 0, arity > 1 ? 1 : 0, arity > 2 ? 2 : 0);
+    CHECK(pg_program_output(program, row) == 0);
+    CHECK(pg_program_output(program, pg_program_row(program, PG_OP_mul, 0, 0, 0)) == 0);
+    CHECK(pg_program_output(program, 0) == 0);
+    CHECK(pg_program_output(program, pg_program_constant(program, 0.1)) == 0);
+    pg_plan *plan = pg_plan_make(program);
+    uint8_t shared[PG_MAX_ARITY];
+    pg_lanes inputs[PG_MAX_ARITY], outputs[OUTPUTS], summed[OUTPUTS];
+    for (int i = 0; i < arity; i++) {
+        shared[i] = shared_bits >> i & 1;
+        inputs[i] = (pg_lanes){(char *)columns[i], shared[i] ? 0 : sizeof(double)};
+        for (size_t k = 0; k < LANES; k++) columns[i][k] = 1.0 / (1.3 + (double)(shared[i] ? 0 : k * (size_t)(i + 1)));
+    }
+    for (int i = 0; i < OUTPUTS; i++) {
+        outputs[i] = (pg_lanes){(char *)out[i], sizeof(double)};
+        summed[i] = (pg_lanes){(char *)&sums[0][i], sizeof sums[0]};
+    }
+    for (size_t segment = 0; segment <= SEGMENT; segment += SEGMENT) {
+        pg_blocks *blocks = pg_blocks_new(plan, shared, NULL, level, segment);
+        void *memory = malloc(pg_blocks_bytes(blocks, PG_VECTOR));
+        CHECK(pg_blocks_run(blocks, memory, PG_VECTOR, inputs, segment ? summed : outputs, NULL, 0, LANES));
+        free(memory);
+        pg_blocks_free(blocks);
+    }
+    for (size_t k = 0; k < SEGMENTS; k++)
+        for (int i = 0; i < OUTPUTS; i++) {
+            size_t end = (k + 1) * SEGMENT < LANES ? (k + 1) * SEGMENT : LANES;
+            CHECK(same(sums[k][i], pg_sum_row(&outputs[i], k * SEGMENT, end)));
+        }
+    pg_plan_free(plan);
+    pg_program_free(program);
+}
+
 static void test_blocks(void) {
     for (int op = 1; op < PG_OP_TABLE_END; op++)
         for (int level = 0; level < PG_LEVELS; level++)
-            for (unsigned shared = 0; shared < 1u << pg_ops[op].arity; shared++)
+            for (unsigned shared = 0; shared < 1u << pg_ops[op].arity; shared++) {
                 test_blocks_of(op, level, shared, shared ? 21 : 300);
+                test_sums_of(op, level, shared);
+            }
 }
 
 int main(void) {

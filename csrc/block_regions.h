@@ -1,0 +1,51 @@
+/* block_regions.h: loops and conditions over a block of lanes. Owns what of pg_blocks they share with blocks.c, and what
+ * they do in a run; a part of blocks.h.
+ *
+ * Note [Bodies]. A body is a pg_blocks of its own, with memory of its own inside that of the whole, where its inputs are
+ * addresses: of a row of what is around, or of one of two rows by turns for what is carried. So a step copies no operand
+ * that is a row. What is a number around is one in the body; what is carried is a row. An array is a list of places, a
+ * number or a row each. Where lanes want both branches of a condition, both run, and each lane takes its own. */
+#ifndef PG_BLOCK_REGIONS_H
+#define PG_BLOCK_REGIONS_H
+
+#include "blocks.h"
+
+typedef struct {
+    uint32_t op, out, in[PG_MAX_ARITY];
+} pg_once; /* an instruction on numbers */
+
+typedef struct {
+    const pg_plan_region *plan;
+    const pg_blocks *around;
+    pg_blocks *body[2];
+    uint32_t rooms;     /* the place where the address of the first body's memory is; that of the second follows */
+    uint32_t *operands; /* places: of what is carried and shared; of a condition of its truth and what both take */
+    uint32_t *elements; /* of arrays, one after the other */
+    uint32_t *results;
+    uint32_t *stacked;  /* in the body: what goes into a stack */
+    uint32_t *stacks;   /* one after the other */
+    uint32_t spare;     /* in the body: two rows for each that is carried, and one for each array */
+} pg_block_region;
+
+/* All that a step of a region needs is in it. */
+void pg_block_region_run(const pg_place *places, const pg_step *step, size_t lanes);
+
+/* How blocks.c and this file see a pg_blocks. */
+struct pg_blocks {
+    const pg_plan *plan;
+    const pg_loop *loops;
+    uint8_t *shared; /* of inputs: whether it is a number */
+    uint8_t *copied; /* of the first rows, which are inputs': whether a loop from elsewhere, or a body, reads it */
+    pg_step *steps;
+    pg_once *onces;
+    pg_block_region *regions;
+    uint32_t *inputs, *outputs, *guards; /* places */
+    size_t step_count, once_count, number_count, row_count, first_row, segment, region_count;
+};
+
+static inline int pg_is_number(const pg_blocks *blocks, uint32_t place) { return place < blocks->first_row; }
+
+/* A row of one number. */
+double *pg_filled(double *row, double number, size_t lanes);
+
+#endif
