@@ -14,7 +14,8 @@ static void run_body(const pg_blocks *body, const pg_place *places, size_t lanes
 }
 
 /* What a body takes from around: the addresses of rows. Numbers were put in their places when the run began. */
-static void lend(const pg_blocks *body, pg_place *in, const pg_place *places, const uint32_t *operands, size_t from, size_t to) {
+static void lend(const pg_blocks *body, pg_place *in, const pg_place *places, const uint32_t *operands, size_t from,
+                 size_t to) {
     for (size_t i = from; i < to; i++)
         if (!body->shared[i]) in[body->inputs[i]].row = places[operands[i]].row;
 }
@@ -26,7 +27,7 @@ static void run_loop(const pg_block_region *region, const pg_blocks *around, con
     const pg_blocks *body = region->body[0];
     pg_place *in = (pg_place *)places[region->rooms].row;
     size_t carries = plan->carries, first_array = carries + plan->shared, length = plan->length;
-    uint32_t spare = region->spare;
+    uint32_t spare = region->spare[0];
     for (size_t i = 0; i < carries; i++) {
         copy(in[spare + i].row, around, places, region->operands[i], lanes);
         in[body->inputs[i]].row = in[spare + i].row;
@@ -73,7 +74,7 @@ static void run_cond(const pg_block_region *region, const pg_blocks *around, con
         lend(body, in, places, region->operands + 1, 0, body->plan->input_count);
         run_body(body, in, lanes);
         for (size_t i = 0; i < region->plan->result_count; i++) {
-            double *to = places[region->results[i]].row, *other = in[region->spare].row;
+            double *to = places[region->results[i]].row, *other = in[region->spare[k]].row;
             if (k == 1 && wanted[0]) {
                 copy(other, body, in, body->outputs[i], lanes);
                 choose(to, places[truth].row, other, lanes);

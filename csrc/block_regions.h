@@ -1,10 +1,10 @@
-/* block_regions.h: loops and conditions over a block of lanes. Owns what of pg_blocks they share with blocks.c, and what
- * they do in a run; a part of blocks.h.
+/* block_regions.h: loops and conditions over a block of lanes. Owns what of pg_blocks they share with blocks.c, and
+ * what they do in a run; a part of blocks.h.
  *
- * Note [Bodies]. A body is a pg_blocks of its own, with memory of its own inside that of the whole, where its inputs are
- * addresses: of a row of what is around, or of one of two rows by turns for what is carried. So a step copies no operand
- * that is a row. What is a number around is one in the body; what is carried is a row. An array is a list of places, a
- * number or a row each. Where lanes want both branches of a condition, both run, and each lane takes its own. */
+ * Note [Bodies]. A body is a pg_blocks of its own, with memory of its own inside that of the whole, where its inputs
+ * are addresses: of a row of what is around, or of one of two rows by turns for what is carried. So a step copies no
+ * operand that is a row. What is a number around is one in the body; what is carried is a row. An array is a list of
+ * places, a number or a row each. Where lanes want both branches of a condition, both run, and each takes its own. */
 #ifndef PG_BLOCK_REGIONS_H
 #define PG_BLOCK_REGIONS_H
 
@@ -24,7 +24,7 @@ typedef struct {
     uint32_t *results;
     uint32_t *stacked;  /* in the body: what goes into a stack */
     uint32_t *stacks;   /* one after the other */
-    uint32_t spare;     /* in the body: two rows for each that is carried, and one for each array */
+    uint32_t spare[2];  /* of each body its first spare row: two for each carry, one for each array; of a condition one */
 } pg_block_region;
 
 /* All that a step of a region needs is in it. */
@@ -35,7 +35,6 @@ struct pg_blocks {
     const pg_plan *plan;
     const pg_loop *loops;
     uint8_t *shared; /* of inputs: whether it is a number */
-    uint8_t *copied; /* of the first rows, which are inputs': whether a loop from elsewhere, or a body, reads it */
     pg_step *steps;
     pg_once *onces;
     pg_block_region *regions;

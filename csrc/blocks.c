@@ -6,50 +6,43 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "block_regions.h"
 #include "scalar.h"
 
 enum { LINE = 64 }; /* bytes that rows are aligned to */
-
-typedef struct {
-    uint32_t op, out, in[PG_MAX_ARITY];
-} once; /* an instruction on numbers */
-
-struct pg_blocks {
-    const pg_plan *plan;
-    const pg_loop *loops;
-    uint8_t *shared; /* of inputs: whether it is a number */
-    pg_step *steps;
-    once *onces;
-    uint32_t *inputs, *outputs, *guards; /* places */
-    size_t step_count, once_count, number_count, row_count, first_row, segment;
-};
 
 /* ---- how many lanes ---- */
 
 /* Few enough that the rows stay in a core's share of the outer caches, as far as that leaves enough lanes to pay for
  * the dispatch. Rows are mostly used again soon, or late but in order, so that the nearest cache need not hold all. */
 size_t pg_blocks_width(size_t rows, size_t lanes) {
-    enum { CACHE = 1 << 20, LEAST = 32, MOST = 256 };
+    enum { CACHE = 1 << 20, LEAST = 32, MOST = 256, MANY = 1 << 16 };
     size_t fitting = CACHE / (sizeof(double) * (rows + 1)), width = PG_VECTOR;
-    fitting = fitting < LEAST ? LEAST : fitting > MOST ? MOST : fitting;
+    size_t least = rows > MANY ? PG_VECTOR : LEAST; /* arrays of long loops: memory, not dispatch, is what they cost */
+    fitting = fitting < least ? least : fitting > MOST ? MOST : fitting;
     while (width < lanes && 2 * width <= fitting) width *= 2; /* rows no longer than they are filled lie closer */
     return width;
 }
 
-size_t pg_blocks_rows(const pg_blocks *blocks) { return blocks->row_count; }
+size_t pg_blocks_rows(const pg_blocks *blocks) {
+    size_t rows = blocks->row_count;
+    for (size_t i = 0; i < blocks->region_count; i++)
+        for (int k = 0; k < 2; k++)
+            if (blocks->regions[i].body[k]) rows += pg_blocks_rows(blocks->regions[i].body[k]);
+    return rows;
+}
 
 /* ---- from words to steps ---- */
 
 typedef struct {
     pg_blocks *blocks;
     const pg_kernel_row *kernels, *sum_kernels;
+    int level, failed;
     uint32_t *place;  /* of each slot, at this point of the plan */
     uint32_t *row;    /* of each slot, or PG_NONE */
     uint32_t *writer; /* of each slot the last instruction that writes it, or PG_NONE if that is read, or no output */
     uint32_t *sum;    /* of each slot the output that it is at the end, or PG_NONE */
 } placing;
-
-static int is_number(const pg_blocks *blocks, uint32_t place) { return place < blocks->first_row; }
 
 static uint32_t place_of_row(placing *p, uint32_t slot) {
     pg_blocks *blocks = p->blocks;
@@ -64,7 +57,7 @@ static void call_loop(double *a, double *b, double *y, const pg_loop *loop, size
     loop->run(b ? three : two, &count, strides, loop->data);
 }
 
-static double *filled(double *row, double number, size_t lanes) {
+double *pg_filled(double *row, double number, size_t lanes) {
     for (size_t i = 0; i < PG_PADDED(lanes); i++) row[i] = number;
     return row;
 }
@@ -78,12 +71,12 @@ static void loop_of_2(const pg_place *places, const pg_step *step, size_t lanes)
 }
 
 static void loop_of_number_and_row(const pg_place *places, const pg_step *step, size_t lanes) {
-    double *a = filled(places[step->in[2]].row, places[step->in[0]].number, lanes); /* in[2]: a row to spare */
+    double *a = pg_filled(places[step->in[2]].row, places[step->in[0]].number, lanes); /* in[2]: a row to spare */
     call_loop(a, places[step->in[1]].row, places[step->out].row, step->loop, lanes);
 }
 
 static void loop_of_row_and_number(const pg_place *places, const pg_step *step, size_t lanes) {
-    double *b = filled(places[step->in[2]].row, places[step->in[1]].number, lanes);
+    double *b = pg_filled(places[step->in[2]].row, places[step->in[1]].number, lanes);
     call_loop(places[step->in[0]].row, b, places[step->out].row, step->loop, lanes);
 }
 
@@ -109,11 +102,11 @@ static void place_instruction(placing *p, uint32_t op, const uint32_t *word, siz
     int arity = pg_plan_arity(op);
     for (int i = 0; i < arity; i++) {
         in[i] = p->place[word[1 + i]];
-        if (is_number(blocks, in[i])) numbers |= 1u << i;
+        if (pg_is_number(blocks, in[i])) numbers |= 1u << i;
         all |= 1u << i;
     }
     if (numbers == all) {
-        once *made = &blocks->onces[blocks->once_count++];
+        pg_once *made = &blocks->onces[blocks->once_count++];
         made->op = op;
         made->out = p->place[word[0]] = (uint32_t)blocks->number_count++;
         memcpy(made->in, in, sizeof in);
@@ -132,12 +125,27 @@ static void place_instruction(placing *p, uint32_t op, const uint32_t *word, siz
     step->in[2] = (uint32_t)blocks->first_row; /* see place_all */
 }
 
+/* What a region reads is no output that nothing else reads. */
+static void read_by_region(placing *p, const pg_plan_region *region) {
+    size_t numbers = region->operand_count - region->arrays;
+    for (size_t i = 0; i < region->operand_count; i++)
+        for (size_t k = 0; k < (i < numbers ? 1 : region->length); k++) p->writer[region->operands[i] + k] = PG_NONE;
+}
+
 /* Which instructions give what is only added up: see Note [Sums]. */
 static void find_sums(placing *p) {
     const pg_plan *plan = p->blocks->plan;
     uint32_t number = 0;
     for (const uint32_t *word = plan->words, *end = word + plan->word_count; word < end;) {
         uint32_t op = *word++, count = *word++;
+        if (op == PG_PLAN_REGION) {
+            read_by_region(p, &plan->regions[*word++]);
+            continue;
+        }
+        if (op == PG_PLAN_PACK) {
+            for (word++; count; count--) p->writer[*word++] = PG_NONE;
+            continue;
+        }
         for (; count; count--, word += 1 + pg_plan_arity(op)) {
             for (int i = 0; i < pg_plan_arity(op); i++) p->writer[word[1 + i]] = PG_NONE;
             p->writer[word[0]] = number++;
@@ -161,9 +169,97 @@ static void place_other_sums(placing *p) {
         if (p->sum[plan->outputs[i]] == PG_NONE) continue;
         pg_step *step = &blocks->steps[blocks->step_count++];
         step->in[0] = blocks->outputs[i];
-        step->kernel = p->sum_kernels[PG_OP_pos][is_number(blocks, step->in[0])];
+        step->kernel = p->sum_kernels[PG_OP_pos][pg_is_number(blocks, step->in[0])];
         step->out = (uint32_t)(PG_VECTOR * i);
     }
+}
+
+/* ---- regions ---- */
+
+static pg_step *further_step(placing *p) { return &p->blocks->steps[p->blocks->step_count++]; }
+
+/* The numbers of a pack stay where they are; its rows are copied, since theirs may serve again. */
+static void place_pack(placing *p, const uint32_t *slots, size_t count) {
+    for (size_t i = 0; i < count; i++) {
+        uint32_t from = p->place[slots[1 + i]], slot = slots[0] + (uint32_t)i;
+        if (pg_is_number(p->blocks, from)) {
+            p->place[slot] = from;
+            continue;
+        }
+        pg_step *step = further_step(p);
+        step->in[0] = from;
+        step->out = place_of_row(p, slot);
+        step->kernel = p->kernels[PG_OP_pos][0];
+    }
+}
+
+/* Where a slot of a body's plan is at the end: what is stacked is one of its inputs or outputs. */
+static uint32_t place_at_end(const pg_blocks *body, uint32_t slot) {
+    const pg_plan *plan = body->plan;
+    size_t i = 0;
+    if (slot >= plan->constant_count && slot < plan->constant_count + plan->input_count)
+        return body->inputs[slot - plan->constant_count];
+    while (plan->outputs[i] != slot) i++;
+    return body->outputs[i];
+}
+
+static uint32_t *places_of(placing *p, size_t count) {
+    uint32_t *places = malloc((count ? count : 1) * sizeof *places);
+    p->failed |= !places;
+    return places;
+}
+
+static void place_operands(placing *p, const pg_plan_region *plan, pg_block_region *region) {
+    size_t numbers = plan->operand_count - plan->arrays;
+    for (size_t i = 0; i < numbers; i++) region->operands[i] = p->place[plan->operands[i]];
+    for (size_t i = 0; i < plan->arrays; i++)
+        for (size_t k = 0; k < plan->length; k++)
+            region->elements[i * plan->length + k] = p->place[plan->operands[numbers + i] + k];
+}
+
+/* A body, whose inputs are numbers where they are one around, and no carry. */
+static pg_blocks *body_of(placing *p, const pg_plan_region *plan, const pg_block_region *region, int which) {
+    size_t inputs = plan->body[which]->input_count, numbers = plan->operand_count - plan->arrays;
+    size_t first = plan->op == PG_OP_cond; /* behind the truth */
+    uint8_t *shared = calloc(inputs + 1, 1);
+    for (size_t i = 0; shared && i < inputs && i + first < numbers; i++)
+        shared[i] = (first || i >= plan->carries) && pg_is_number(p->blocks, region->operands[i + first]);
+    pg_blocks *body = shared ? pg_blocks_new(plan->body[which], shared, p->blocks->loops, p->level, 0) : NULL;
+    free(shared);
+    if (!body) return NULL;
+    body->row_count += plan->op == PG_OP_cond ? 1 : 2 * plan->carries + plan->arrays; /* the spare ones */
+    return body;
+}
+
+static void place_region(placing *p, size_t number) {
+    pg_blocks *blocks = p->blocks;
+    const pg_plan_region *plan = &blocks->plan->regions[number];
+    pg_block_region *region = &blocks->regions[blocks->region_count++];
+    size_t stacked = plan->stack_count * plan->length;
+    *region = (pg_block_region){.plan = plan, .around = blocks};
+    region->operands = places_of(p, plan->operand_count - plan->arrays);
+    region->elements = places_of(p, plan->arrays * plan->length);
+    region->results = places_of(p, plan->result_count);
+    region->stacked = places_of(p, plan->stack_count);
+    region->stacks = places_of(p, stacked);
+    if (p->failed) return;
+    place_operands(p, plan, region);
+    for (int k = 0; k < 2 && plan->body[k] && !p->failed; k++) {
+        p->failed |= !(region->body[k] = body_of(p, plan, region, k));
+        if (p->failed) return;
+        size_t rows = plan->op == PG_OP_cond ? 1 : 2 * plan->carries + plan->arrays;
+        region->spare[k] = (uint32_t)(region->body[k]->first_row + region->body[k]->row_count - rows);
+    }
+    region->rooms = (uint32_t)blocks->number_count;
+    blocks->number_count += 2;
+    for (size_t i = 0; i < plan->result_count; i++) region->results[i] = place_of_row(p, plan->results + (uint32_t)i);
+    for (size_t i = 0; i < stacked; i++)
+        region->stacks[i] = place_of_row(p, plan->stacks[i / plan->length] + (uint32_t)(i % plan->length));
+    for (size_t i = 0; i < plan->stack_count; i++)
+        region->stacked[i] = place_at_end(region->body[0], plan->stacked[i]);
+    pg_step *step = further_step(p);
+    step->region = region;
+    step->kernel = pg_block_region_run;
 }
 
 static void place_all(placing *p) {
@@ -182,7 +278,15 @@ static void place_all(placing *p) {
     }
     for (const uint32_t *word = plan->words, *end = word + plan->word_count; word < end;) {
         uint32_t op = *word++, count = *word++;
-        for (; count; count--, word += 1 + pg_plan_arity(op)) place_instruction(p, op, word, number++);
+        if (op == PG_PLAN_REGION) {
+            place_region(p, *word++);
+            if (p->failed) return;
+        } else if (op == PG_PLAN_PACK) {
+            place_pack(p, word, count);
+            word += 1 + count;
+        } else {
+            for (; count; count--, word += 1 + pg_plan_arity(op)) place_instruction(p, op, word, number++);
+        }
     }
     for (size_t i = 0; i < plan->output_count; i++) blocks->outputs[i] = p->place[plan->outputs[i]];
     for (size_t i = 0; i < plan->guard_count; i++) blocks->guards[i] = p->place[plan->guards[i]];
@@ -200,7 +304,8 @@ static uint32_t *nones(size_t count) {
 pg_blocks *pg_blocks_new(const pg_plan *plan, const uint8_t *shared, const pg_loop *loops, int level, size_t segment) {
     size_t instructions = plan->instruction_count, inputs = plan->input_count;
     pg_blocks *blocks = zeros(1, sizeof *blocks);
-    placing p = {.blocks = blocks, .kernels = pg_kernels(level), .sum_kernels = pg_sum_kernels(level)};
+    placing p = {.blocks = blocks, .kernels = pg_kernels(level), .sum_kernels = pg_sum_kernels(level),
+                 .level = level};
     int failed = !blocks;
     if (!failed) {
         blocks->plan = plan;
@@ -211,19 +316,21 @@ pg_blocks *pg_blocks_new(const pg_plan *plan, const uint8_t *shared, const pg_lo
         failed |= !(p.writer = nones(plan->slot_count));
         failed |= !(p.sum = nones(plan->slot_count));
         failed |= !(blocks->shared = zeros(inputs, sizeof *blocks->shared));
-        failed |= !(blocks->steps = zeros(instructions + plan->output_count, sizeof *blocks->steps));
+        failed |= !(blocks->steps = zeros(plan->word_count + plan->output_count, sizeof *blocks->steps));
+        failed |= !(blocks->regions = zeros(plan->region_count, sizeof *blocks->regions));
         failed |= !(blocks->onces = zeros(instructions, sizeof *blocks->onces));
         failed |= !(blocks->inputs = zeros(inputs, sizeof *blocks->inputs));
         failed |= !(blocks->outputs = zeros(plan->output_count, sizeof *blocks->outputs));
         failed |= !(blocks->guards = zeros(plan->guard_count, sizeof *blocks->guards));
     }
     if (!failed) {
-        size_t numbers = PG_SUMS + 1 + plan->constant_count + instructions;
+        size_t numbers = PG_SUMS + 1 + plan->constant_count + instructions + 2 * plan->region_count;
         if (inputs) memcpy(blocks->shared, shared, inputs);
         for (size_t i = 0; i < inputs; i++) numbers += shared[i] != 0;
         blocks->first_row = numbers;
         failed |= numbers + plan->slot_count + PG_VECTOR * plan->output_count > UINT32_MAX;
         if (!failed) place_all(&p);
+        failed |= p.failed;
     }
     free(p.place);
     free(p.row);
@@ -237,6 +344,16 @@ pg_blocks *pg_blocks_new(const pg_plan *plan, const uint8_t *shared, const pg_lo
 void pg_blocks_free(pg_blocks *blocks) {
     if (!blocks) return;
     free(blocks->shared);
+    for (size_t i = 0; i < blocks->region_count; i++) {
+        pg_block_region *region = &blocks->regions[i];
+        for (int k = 0; k < 2; k++) pg_blocks_free(region->body[k]);
+        free(region->operands);
+        free(region->elements);
+        free(region->results);
+        free(region->stacked);
+        free(region->stacks);
+    }
+    free(blocks->regions);
     free(blocks->steps);
     free(blocks->onces);
     free(blocks->inputs);
@@ -250,7 +367,7 @@ void pg_blocks_free(pg_blocks *blocks) {
 /* What a loop gives for one number: a vector of it, so that the loop goes the way that it goes for lanes. */
 static double loop_once(const pg_loop *loop, int arity, const double *in) {
     double a[PG_VECTOR], b[PG_VECTOR], y[PG_VECTOR];
-    call_loop(filled(a, in[0], PG_VECTOR), arity == 1 ? NULL : filled(b, in[1], PG_VECTOR), y, loop, PG_VECTOR);
+    call_loop(pg_filled(a, in[0], PG_VECTOR), arity == 1 ? NULL : pg_filled(b, in[1], PG_VECTOR), y, loop, PG_VECTOR);
     return y[0];
 }
 
@@ -260,24 +377,6 @@ static double fused_once(uint32_t op, const double *in) {
     double i = pg_forward(inner[(op - PG_FUSED_FIRST) % PG_FUSED_INNERS], in[0], in[1], 0);
     return outer == PG_INNER_ADD ? i + in[2] : outer == PG_INNER_SUB ? i - in[2]
          : outer == PG_SUB_INNER ? in[2] - i : i * in[2];
-}
-
-/* The places of numbers, and the addresses of rows. */
-static void begin(const pg_blocks *blocks, pg_place *places, double *rows, size_t width, const pg_lanes *inputs) {
-    const pg_plan *plan = blocks->plan;
-    double *constants = &places[PG_SUMS + 1].number;
-    if (plan->constant_count) memcpy(constants, plan->constants, plan->constant_count * sizeof *constants);
-    for (size_t i = 0; i < plan->input_count; i++)
-        if (blocks->shared[i]) memcpy(&places[blocks->inputs[i]].number, inputs[i].at, sizeof(double));
-    for (const once *at = blocks->onces, *end = at + blocks->once_count; at < end; at++) {
-        double in[PG_MAX_ARITY] = {0}, *out = &places[at->out].number;
-        for (int i = 0; i < pg_plan_arity(at->op); i++) in[i] = places[at->in[i]].number;
-        const pg_loop *loop = loop_for(blocks, at->op);
-        if (at->op >= PG_FUSED_FIRST) *out = fused_once(at->op, in);
-        else if (loop) *out = loop_once(loop, pg_ops[at->op].arity, in);
-        else *out = pg_forward((int)at->op, in[0], in[1], in[2]);
-    }
-    for (size_t i = 0; i < blocks->row_count; i++) places[blocks->first_row + i].row = rows + i * width;
 }
 
 /* ---- a block ---- */
@@ -295,7 +394,7 @@ static void load(const pg_blocks *blocks, const pg_place *places, const pg_lanes
 
 /* Where the lanes of a place are, and the step from one to the next. */
 static const double *lanes_at(const pg_blocks *blocks, const pg_place *places, uint32_t place, size_t *step) {
-    *step = !is_number(blocks, place);
+    *step = !pg_is_number(blocks, place);
     return *step ? places[place].row : &places[place].number;
 }
 
@@ -356,15 +455,56 @@ static void store_sums(const pg_blocks *blocks, const double *sums, const pg_lan
 
 typedef struct {
     pg_place *places;
-    double *sums, *rows;
+    double *sums, *rows, *bodies;
 } room;
 
 /* What a run needs, from an address on; the numbers of it. */
 static size_t laid_out(const pg_blocks *blocks, size_t width, double *at, room *made) {
-    size_t places = PG_PADDED(blocks->first_row + blocks->row_count);
-    size_t sums = blocks->segment ? PG_VECTOR * blocks->plan->output_count : 0;
-    if (made) *made = (room){(pg_place *)at, at + places, at + places + sums};
-    return places + sums + blocks->row_count * width;
+    size_t places = PG_PADDED(blocks->first_row + blocks->row_count), rows = blocks->row_count * width;
+    size_t sums = blocks->segment ? PG_VECTOR * blocks->plan->output_count : 0, bodies = 0;
+    for (size_t i = 0; i < blocks->region_count; i++)
+        for (int k = 0; k < 2; k++)
+            if (blocks->regions[i].body[k]) bodies += laid_out(blocks->regions[i].body[k], width, NULL, NULL);
+    if (made) *made = (room){(pg_place *)at, at + places, at + places + sums, at + places + sums + rows};
+    return places + sums + rows + bodies;
+}
+
+static void begin_bodies(const pg_blocks *blocks, const room *in, size_t width);
+
+/* The places of numbers, but for inputs, and the addresses of rows and of bodies' memory. */
+static void begin(const pg_blocks *blocks, const room *in, size_t width) {
+    const pg_plan *plan = blocks->plan;
+    pg_place *places = in->places;
+    double *constants = &places[PG_SUMS + 1].number;
+    if (plan->constant_count) memcpy(constants, plan->constants, plan->constant_count * sizeof *constants);
+    for (const pg_once *at = blocks->onces, *end = at + blocks->once_count; at < end; at++) {
+        double operands[PG_MAX_ARITY] = {0}, *out = &places[at->out].number;
+        for (int i = 0; i < pg_plan_arity(at->op); i++) operands[i] = places[at->in[i]].number;
+        const pg_loop *loop = loop_for(blocks, at->op);
+        if (at->op >= PG_FUSED_FIRST) *out = fused_once(at->op, operands);
+        else if (loop) *out = loop_once(loop, pg_ops[at->op].arity, operands);
+        else *out = pg_forward((int)at->op, operands[0], operands[1], operands[2]);
+    }
+    for (size_t i = 0; i < blocks->row_count; i++) places[blocks->first_row + i].row = in->rows + i * width;
+    begin_bodies(blocks, in, width);
+}
+
+static void begin_bodies(const pg_blocks *blocks, const room *in, size_t width) {
+    double *at = in->bodies;
+    for (size_t i = 0; i < blocks->region_count; i++) {
+        const pg_block_region *region = &blocks->regions[i];
+        const uint32_t *operands = region->operands + (region->plan->op == PG_OP_cond);
+        for (int k = 0; k < 2; k++) {
+            const pg_blocks *body = region->body[k];
+            room own;
+            if (!body) continue;
+            in->places[region->rooms + k].row = at;
+            at += laid_out(body, width, at, &own);
+            for (size_t input = 0; input < body->plan->input_count; input++)
+                if (body->shared[input]) own.places[body->inputs[input]].number = in->places[operands[input]].number;
+            begin(body, &own, width);
+        }
+    }
 }
 
 size_t pg_blocks_bytes(const pg_blocks *blocks, size_t width) {
@@ -400,7 +540,9 @@ int pg_blocks_run(const pg_blocks *blocks, void *memory, size_t width, const pg_
     room in;
     laid_out(blocks, width, (double *)(((uintptr_t)memory + LINE - 1) / LINE * LINE), &in);
     in.places[PG_SUMS].row = in.sums;
-    if (from < to) begin(blocks, in.places, in.rows, width, inputs);
+    for (size_t i = 0; i < blocks->plan->input_count && from < to; i++)
+        if (blocks->shared[i]) memcpy(&in.places[blocks->inputs[i]].number, inputs[i].at, sizeof(double));
+    if (from < to) begin(blocks, &in, width);
     if (blocks->segment) return run_sums(blocks, &in, width, inputs, outputs, from, to);
     for (size_t at = from; at < to; at += width) {
         size_t lanes = least(width, to - at);

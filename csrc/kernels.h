@@ -30,7 +30,10 @@ typedef struct pg_step pg_step;
 typedef void (*pg_kernel)(const pg_place *places, const pg_step *step, size_t lanes);
 struct pg_step {
     pg_kernel kernel;
-    const pg_loop *loop;
+    union {
+        const pg_loop *loop;
+        const void *region; /* of block_regions.h */
+    };
     uint32_t out, in[PG_MAX_ARITY];
 };
 

@@ -306,7 +306,7 @@ static int plan_region(planner *p, pg_index value) {
         p->plan->calls |= made->body[i]->calls;
         if (take_slots(p, made->body[i]->slot_count, &made->at[i]) < 0) return -1; /* it has constants to keep */
     }
-    p->plan->calls = 1;
+    p->plan->calls |= instruction->op == PG_OP_call;
     if (instruction->op == PG_OP_call && take_stretch(p, operands, value, value, &made->at[0]) < 0) return -1;
     for (size_t i = 0; i < operands; i++) made->operands[i] = p->slot[pg_operand_of(p->program, value, i)];
     if (take_stretch(p, made->result_count, value, p->last[value] > value ? p->last[value] : value, &made->results) < 0)

@@ -78,3 +78,12 @@ def test_lanes(part):
         values, gradients = fast.map(np.array(points), threads=2)
         for lane, xs in enumerate(points):
             assert near((float(values[lane]), gradients[lane].tolist()), fast(xs)), f"seed {seed}, lane {lane}"
+        columns, program = list(np.array(points).T.copy()), fast.program
+        wanted = [program.run(xs) for xs in points]
+        for level in range(3):
+            found, _ = program.run_lanes(columns, len(points), exact=True, level=level)
+            assert [[*map(bits, column)] for column in found.T.tolist()] == [[*map(bits, w)] for w in wanted]
+        shared = [0.25, *columns[1:]]
+        found, _ = program.run_lanes(shared, len(points), exact=True)
+        repeated, _ = program.run_lanes([np.full(len(points), 0.25), *columns[1:]], len(points), exact=True)
+        assert np.array_equal(found, repeated, equal_nan=True)
