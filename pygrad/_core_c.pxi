@@ -149,6 +149,7 @@ cdef extern from "program.h":
         size_t count, input_count, output_count, guard_count
     void pg_program_free(pg_program *program)
     pg_program *pg_program_copy(const pg_program *program)
+    pg_index pg_program_constant(pg_program *program, double number)
     int pg_program_output(pg_program *program, pg_index value)
     int pg_instruction_text(const pg_program *program, pg_index value, char *text, size_t room)
 

@@ -180,6 +180,10 @@ def _grad(asked: _Asked) -> Variant:
 
 def _value_and_grad(asked: _Asked) -> Variant:
     program, slots = _gradient(asked)
+    if type(asked.value) is not float:  # an int
+        outputs = program.counts[1]
+        program = program.select([*range(outputs), float(asked.value)])
+        asked.value, asked.value_slots = 0.0, [outputs]
     aux = asked.derivative.has_aux
     value = (asked.value, asked.aux) if aux else asked.value
     slots = [*asked.value_slots, *(asked.aux_slots if aux else []), *slots]

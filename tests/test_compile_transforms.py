@@ -65,11 +65,18 @@ def test_of_functions_of_one_number(f, args):
 
 
 def test_of_an_int():
-    """A result that is an int stays one; its derivatives are zero."""
+    """A result that is an int stays one, but as the value beside a gradient; its derivatives are zero."""
     fast, f = pygrad.compile(lambda x: 3), lambda x: 3
-    assert value_and_grad(fast)(1.0) == value_and_grad(f)(1.0) == (3, 0.0)
-    for transform in (grad, jacobian, hessian):
+    for transform in (grad, value_and_grad, jacobian, hessian):
         assert same(transform(fast)(1.0), transform(f)(1.0))
+    assert same(value_and_grad(fast)(1.0), (3.0, 0.0))
+    assert same(value_and_grad(fast).map(np.ones(2)), (np.array([3.0, 3.0]), np.zeros(2)))
+    assert same(value_and_grad(pygrad.compile(lambda x: np.array(3)))(1.0), (3.0, 0.0))
+    extra, h = pygrad.compile(lambda x: (int(x), (x * x, 7, x))), lambda x: (int(x), (x * x, 7, x))
+    for x in (2.5, 3.5, 2.75):
+        assert same(value_and_grad(extra, has_aux=True)(x), value_and_grad(h, has_aux=True)(x))
+        assert same(grad(lambda x: value_and_grad(extra, has_aux=True)(x)[0][1][0])(x), 2 * x)
+        assert same(jacobian(value_and_grad(pygrad.compile(lambda x: int(x))))(x), (0.0, 0.0))
     stepped, g = pygrad.compile(lambda x: [x, int(x)]), lambda x: [x, int(x)]
     for x in (1.5, 2.5):
         assert same(jacobian(stepped)(x), jacobian(g)(x))
