@@ -297,7 +297,7 @@ int pg_backward(pg_node *root, double grad, int retain_graph) {
 }
 
 static int gradients_over_list(pg_node *root, double grad, pg_node *const *targets, size_t count, double *gradients,
-                               int *foreign) {
+                               uint64_t *oldest) {
     pg_order order;
     int failed = pg_order_make(&order, root, targets, count, 1);
     for (size_t i = 0; i < count && !failed; i++) targets[i]->grad = 0.0;
@@ -305,21 +305,21 @@ static int gradients_over_list(pg_node *root, double grad, pg_node *const *targe
         if (order.foreign) pg_order_prune(&order);
         if (root->mark == order.epoch + 1 || !order.foreign) root->grad = grad;
         failed = order.foreign ? walk_pruned(&order) : walk(&order);
-        *foreign = order.foreign;
+        *oldest = order.oldest;
     }
     for (size_t i = 0; i < count && !failed; i++) gradients[i] = targets[i]->grad;
     pg_order_free(&order);
     return failed;
 }
 
-int pg_gradients(pg_node **root, double grad, pg_node *const *targets, size_t count, double *gradients, int *foreign) {
+int pg_gradients(pg_node **root, double grad, pg_node *const *targets, size_t count, double *gradients, uint64_t *oldest) {
     int scannable = pg_can_scan(*root) && count > 0, outcome = PG_MET_OTHER;
     size_t done = 0;
-    *foreign = 0;
+    *oldest = PG_NO_RUN;
     for (size_t i = 0; i < count; i++) scannable &= pg_is_leaf(targets[i]);
     if (scannable) outcome = pg_scan_targets(root, grad, targets, count, &done);
     if (outcome < 0) note_partial(done, 0);
     for (size_t i = 0; i < count && !outcome; i++) gradients[i] = targets[i]->grad;
-    if (outcome == PG_MET_OTHER) outcome = gradients_over_list(*root, grad, targets, count, gradients, foreign);
+    if (outcome == PG_MET_OTHER) outcome = gradients_over_list(*root, grad, targets, count, gradients, oldest);
     return outcome;
 }

@@ -15,8 +15,9 @@ int pg_check_root(const pg_node *root);
 int pg_backward(pg_node *root, double grad, int retain_graph);
 
 /* gradients[i] of `root` with respect to targets[i], times grad, without touching any leaf's gradient but theirs.
- * *foreign says whether `root` was computed from other leaves too. A reference to *root is given up: as pg_scan_targets. */
-int pg_gradients(pg_node **root, double grad, pg_node *const *targets, size_t count, double *gradients, int *foreign);
+ * *oldest is the first run of the other leaves from which `root` was computed, PG_NO_RUN where there is none. A reference
+ * to *root is given up: as pg_scan_targets. */
+int pg_gradients(pg_node **root, double grad, pg_node *const *targets, size_t count, double *gradients, uint64_t *oldest);
 
 PyObject *pg_operand_numbers(const pg_node *node); /* the operands' numbers as a tuple */
 

@@ -182,6 +182,7 @@ void pg_stand_in_unlink(pg_node *stand_in) {
     stand_in->flags = (uint8_t)((stand_in->flags & ~PG_NOTED) | PG_CONSTANTS);
     stand_in->op = PG_OP_leaf;
     stand_in->in[0].node = stand_in->in[1].node = NULL;
+    stand_in->in[2].run = 0; /* as old as can be */
 }
 
 /* A stand-in and its leaf know each other by borrowed links: whoever goes first takes the link away. */

@@ -36,12 +36,14 @@ typedef union {
     pg_node *node;
     double constant;
     pg_many *many; /* in[0] of a node with PG_MANY */
+    uint64_t run;  /* in[2] of a leaf: Note [Runs] in py_order.h */
 } pg_operand;
 
 /* Note [Node]. A node is its Python object: 64 bytes, one cache line, no dict. Edges go from child to parent alone.
  * `seen` is the sum of the operands' versions when the node was made, so that backward notices an operand whose data
  * were written since; `mark` is the epoch of the last walk that met the node. A leaf has no operands and keeps in
- * in[0] the node of its gradient and in in[1] (borrowed) its stand-in, after backward(create_graph=True). */
+ * in[0] the node of its gradient and in in[1] (borrowed) its stand-in, after backward(create_graph=True), and in in[2]
+ * when it was made. */
 typedef struct {
     uint8_t op, flags, version, seen;
     uint32_t mark;

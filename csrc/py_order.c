@@ -36,6 +36,7 @@ int pg_released_error(const pg_node *node) {
 
 /* ---- reaching: the list is its own queue ---- */
 
+uint64_t pg_last_run;
 uint32_t pg_last_epoch;
 static pg_node **spare; /* a buffer of the first capacity, kept for the next list */
 enum { FIRST_CAPACITY = 1 << 15, GROWTH = 4 };
@@ -147,6 +148,7 @@ static inline int reach(pg_order *order, pg_node *node, int zero) {
     if (node->mark - order->epoch <= 1) return 0;
     if (pg_is_leaf(node)) {
         order->foreign = 1;
+        if (node->in[2].run < order->oldest) order->oldest = node->in[2].run;
         return 0;
     }
     if (PG_UNLIKELY(pg_walks > 1) && keep(order, node) < 0) return -1;
@@ -250,6 +252,7 @@ static int begin(pg_order *order, pg_node *const *targets, size_t target_count) 
     if (!(order->epoch = pg_epoch_begin()) || pg_walk_enter(order->epoch) < 0) return -1;
     order->entered = 1;
     order->foreign = 0;
+    order->oldest = PG_NO_RUN;
     order->count = 0;
     for (size_t i = 0; i < target_count; i++) {
         if (pg_walks > 1 && keep(order, targets[i]) < 0) return -1;
@@ -275,13 +278,6 @@ int pg_order_make(pg_order *order, pg_node *root, pg_node *const *targets, size_
     return pg_order_make_all(order, &root, 1, targets, target_count, zero);
 }
 
-int pg_has_other_leaves(pg_node *const *roots, size_t root_count, pg_node *const *targets, size_t target_count) {
-    pg_order order;
-    int failed = pg_order_make_all(&order, roots, root_count, targets, target_count, 0), foreign = order.foreign;
-    pg_order_free(&order);
-    return failed ? -1 : foreign;
-}
-
 int pg_order_release(pg_order *order) {
     int failed = 0;
     for (size_t i = 0; i < order->count; i++) Py_INCREF(order->nodes[i]);
@@ -303,4 +299,62 @@ void pg_order_prune(pg_order *order) {
             break;
         }
     }
+}
+
+/* ---- what leads outside of a run: depth first, so that all of the way to a leaf outside is known to at once ---- */
+
+typedef struct {
+    pg_node *node;
+    Py_ssize_t next; /* the operand to look at */
+} way_step;
+
+typedef struct {
+    way_step *steps;
+    size_t depth, capacity;
+} way;
+
+static int go_down(pg_order *order, way *path, pg_node *node) {
+    if (node->op == PG_OP_released) return pg_released_error(node);
+    if (PG_UNLIKELY(pg_walks > 1) && keep(order, node) < 0) return -1;
+    if (path->depth == path->capacity) {
+        size_t capacity = path->capacity ? 2 * path->capacity : 256;
+        way_step *larger = capacity <= SIZE_MAX / sizeof *larger ? PyMem_Realloc(path->steps, capacity * sizeof *larger) : NULL;
+        if (!larger) return PyErr_NoMemory(), -1;
+        path->steps = larger;
+        path->capacity = capacity;
+    }
+    node->mark = order->epoch;
+    path->steps[path->depth++] = (way_step){node, 0};
+    return 0;
+}
+
+/* 1 where the way has met something that leads outside, 0 where there is nothing left to look at, -1 with an error. */
+static int go_on(pg_order *order, way *path, uint64_t run) {
+    while (path->depth) {
+        way_step *top = &path->steps[path->depth - 1];
+        if (top->next == pg_operand_count(top->node)) {
+            path->depth--;
+            continue;
+        }
+        pg_node *operand = pg_operand_node(top->node, top->next++);
+        if (!operand) continue;
+        if (pg_is_leaf(operand) ? operand->in[2].run < run : pg_is_needed(order, operand)) return 1;
+        if (!pg_is_leaf(operand) && operand->mark != order->epoch && go_down(order, path, operand) < 0) return -1;
+    }
+    return 0;
+}
+
+int pg_order_mark_outside(pg_order *order, pg_node *const *roots, size_t root_count, uint64_t run) {
+    way path = {0};
+    memset(order, 0, sizeof *order);
+    int found = begin(order, NULL, 0);
+    for (size_t i = 0; i < root_count && found >= 0; i++) {
+        path.depth = 0;
+        if (pg_is_leaf(roots[i]) || roots[i]->mark - order->epoch <= 1) continue;
+        found = go_down(order, &path, roots[i]);
+        if (!found) found = go_on(order, &path, run);
+        for (size_t k = 0; k < path.depth && found > 0; k++) path.steps[k].node->mark = order->epoch + 1;
+    }
+    PyMem_Free(path.steps);
+    return found < 0 ? -1 : 0;
 }

@@ -17,6 +17,7 @@ typedef struct {
     uint32_t epoch;   /* `mark` of what was met; epoch + 1 marks the targets, and what leads to them */
     int foreign;      /* met a leaf that is not a target */
     int entered;
+    uint64_t oldest;  /* the first run of such a leaf; PG_NO_RUN without one: Note [Runs] */
     struct pg_kept *kept; /* marks and gradients as they were met, to be put back: Note [Walks] */
     size_t kept_count, kept_capacity;
 } pg_order;
@@ -29,13 +30,19 @@ int pg_order_make_all(pg_order *order, pg_node *const *roots, size_t root_count,
                       size_t target_count, int zero); /* under several roots */
 void pg_order_free(pg_order *order);
 
-/* Whether any of the roots was computed from leaves that are not among the targets; -1 with an error. The caller owns
- * references to the roots meanwhile. */
-int pg_has_other_leaves(pg_node *const *roots, size_t root_count, pg_node *const *targets, size_t target_count);
+/* Note [Runs]. Each run of a function by a transform has a number, and a leaf that of the last run that had begun when it
+ * was made: a leaf is outside of a run, made before it, where its number is smaller. The leaves that a transform made of
+ * numbers are outside of no run once it is done: what was computed from them may live on in a graph. */
+#define PG_NO_RUN UINT64_MAX
+extern uint64_t pg_last_run;
 
 /* Marks with epoch + 1 the nodes of the order that lead to a target. */
 void pg_order_prune(pg_order *order);
 static inline int pg_is_needed(const pg_order *order, const pg_node *node) { return node->mark == order->epoch + 1; }
+
+/* An order that lists nothing: marks with epoch + 1 the roots that lead to a leaf outside of a run (and are no leaf), and
+ * what it met on the way to one. Stops there, so it seldom walks all of a graph. Returns and ends as pg_order_make. */
+int pg_order_mark_outside(pg_order *order, pg_node *const *roots, size_t root_count, uint64_t run);
 
 /* Drops the operands of every node of the order: 0, or -1 with an error. */
 int pg_order_release(pg_order *order);

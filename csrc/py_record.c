@@ -2,6 +2,7 @@
 #include "py_record.h"
 
 #include "py_capture.h"
+#include "py_order.h"
 #include "scalar.h"
 
 pg_hooks_table pg_hooks;
@@ -30,6 +31,7 @@ pg_node *pg_leaf(double data, int requires_grad) {
     if (!node) return NULL;
     pg_node_set(node, PG_OP_leaf, data, PG_AMONG_LEAVES | PG_CONSTANTS | (requires_grad ? PG_REQUIRES_GRAD : 0), 0);
     node->in[0].node = node->in[1].node = NULL;
+    node->in[2].run = pg_last_run;
     if (requires_grad && pg_is_capturing() && pg_capture_note_leaf(node) < 0) Py_CLEAR(node);
     return node;
 }

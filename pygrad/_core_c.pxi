@@ -41,6 +41,7 @@ cdef extern from "py_node.h":
         pg_node *node
         double constant
         pg_many *many
+        uint64_t run
     ctypedef struct pg_node:
         double data
         double grad
@@ -101,17 +102,19 @@ cdef extern from "py_order.h":
         uint32_t epoch
     int pg_order_make(pg_order *order, pg_node *root, pg_node **targets, size_t count, int zero) except -1
     void pg_order_free(pg_order *order)
-    int pg_has_other_leaves(pg_node **roots, size_t root_count, pg_node **targets, size_t target_count) except -1
     Py_ssize_t pg_operand_count(const pg_node *node)
     pg_node *pg_operand_node(const pg_node *node, Py_ssize_t i)
     double pg_operand_data(const pg_node *node, Py_ssize_t i)
     uint32_t pg_last_epoch
+    uint64_t pg_last_run
 
 cdef extern from "py_bulk.h":
     object pg_lift_floats(list numbers)
     object pg_lift_buffer(object buffer)
-    object pg_gradients_list(object root, list targets, double grad, int others)
-    object pg_gradients_buffer(object root, list targets, double grad, int others, object buffer)
+    object pg_gradients_list(object root, list targets, double grad, uint64_t run)
+    object pg_gradients_buffer(object root, list targets, double grad, uint64_t run, object buffer)
+    list pg_settled(list numbers, uint64_t run, list inputs)
+    void pg_end_run(list inputs)
     pg_node **pg_nodes_of(list values) except NULL
 
 cdef extern from "py_gradient.h":

@@ -27,16 +27,16 @@ def dot(left, right):
     return pg_dot(left, right)
 
 
-def gradients(root, list targets, double grad=1.0, bint others=True, out=None):
+def gradients(root, list targets, double grad=1.0, uint64_t run=0, out=None):
     """The gradients of `root` with respect to `targets` times `grad`, as floats; no other leaf's .grad is touched.
 
-    Without `others`, None where `root` was computed from other leaves too. With `out`, a C-contiguous array of float64
+    With `run`, None where `root` was computed from other leaves too that are outside of that run. With `out`, a C-contiguous array of float64
     with an element a target, they are written there, and `out` is returned. `root` may be a list of one: where nothing
     else holds what is in it, the graph is freed on the way, faster than afterwards, and None is left in the list.
     """
     if out is not None:
-        return pg_gradients_buffer(root, targets, grad, others, out)
-    return pg_gradients_list(root, targets, grad, others)
+        return pg_gradients_buffer(root, targets, grad, run, out)
+    return pg_gradients_list(root, targets, grad, run)
 
 
 def lift_flat(sequence):
@@ -90,18 +90,24 @@ def record_custom(op, y, tuple operands):
         PyMem_Free(args)
 
 
-def has_other_leaves(list roots, list targets):
-    """Whether any Value among the roots was computed from leaves that are not among the targets."""
-    values = [root for root in roots if PG_IS_VALUE(root)]
-    cdef pg_node **nodes = NULL
-    cdef pg_node **leaves = NULL
-    try:
-        nodes = pg_nodes_of(values)
-        leaves = pg_nodes_of(targets)
-        return pg_has_other_leaves(nodes, len(values), leaves, len(targets)) != 0
-    finally:
-        PyMem_Free(nodes)
-        PyMem_Free(leaves)
+def settled(list numbers not None, uint64_t run, list inputs not None):
+    """The list with floats for its Values, but for those that were computed from leaves outside of a run.
+
+    Where there are such, which may hold the run's inputs, the run ends.
+    """
+    return pg_settled(numbers, run, inputs)
+
+
+def begin_run():
+    """The number of a new run: see Note [Runs] in py_order.h."""
+    global pg_last_run
+    pg_last_run += 1
+    return pg_last_run
+
+
+def end_run(list inputs not None):
+    """From now on the leaves among these Values are outside of no run."""
+    pg_end_run(inputs)
 
 
 def tangents(list outputs, list targets, list directions, bint graph):

@@ -213,11 +213,17 @@ cdef class Program:
             free(columns)
 
     def select(self, list outputs not None):
-        """The program with these of its outputs alone, and the same guards."""
+        """The program with these of its outputs alone, and the same guards; a float is an output that is constant."""
         cdef pg_program *copy = pg_program_copy(self.raw)
+        cdef pg_index constant
         made = program_from(copy)
         copy.output_count = 0
         for number in outputs:
+            if type(number) is float:
+                constant = pg_program_constant(copy, number)
+                if constant == PG_NONE or pg_program_output(copy, constant) < 0:
+                    raise MemoryError()
+                continue
             if not 0 <= number < <Py_ssize_t>self.raw.output_count:
                 raise IndexError(f"select: output {number} is not one of {self.raw.output_count}")
             if pg_program_output(copy, self.raw.outputs[<size_t>number]) < 0:

@@ -13,7 +13,7 @@ from typing import Any
 
 from pygrad.structures import exact_key, flatten, key_of, map_structure, nested_lists
 
-__all__ = ["Arguments", "static_of"]
+__all__ = ["Arguments", "Static", "static_of"]
 
 
 def static_of(f: Callable[..., Any], static: Any) -> frozenset[int | str]:
@@ -28,6 +28,16 @@ def static_of(f: Callable[..., Any], static: Any) -> frozenset[int | str]:
         return given
     both = [(i, p.name) for i, p in enumerate(parameters) if p.kind is p.POSITIONAL_OR_KEYWORD]
     return given.union(*(pair for pair in both if not given.isdisjoint(pair)))
+
+
+class Static:
+    """A static argument on its way through transforms, to which it is no number."""
+
+    def __init__(self, held: Any) -> None:
+        self.held = held
+
+    def __repr__(self) -> str:
+        return repr(self.held)
 
 
 class Arguments:
@@ -46,6 +56,10 @@ class Arguments:
 
     def is_static(self, name: int | str) -> bool:
         return name in self.static and not (isinstance(name, int) and name >= len(self.args) - self.vectors)
+
+    def wrapped(self) -> tuple[Any, ...]:
+        """The positional ones, with the static ones as Static."""
+        return tuple([Static(arg) if self.is_static(i) else arg for i, arg in enumerate(self.args)])
 
     def without_vector(self) -> Arguments:
         return Arguments(self.args[:-1], self.kwargs, self.static, self.vectors - 1)

@@ -17,7 +17,7 @@ import numpy as np
 
 from pygrad import _core, cc, derivatives, saving, transforms
 from pygrad._core import Program, Value
-from pygrad.arguments import Arguments, static_of
+from pygrad.arguments import Arguments, Static, static_of
 from pygrad.batch import Recycled, map_lanes
 from pygrad.derivatives import Derivative
 from pygrad.errors import CaptureError
@@ -64,10 +64,10 @@ class Compiled(_core.Replayer, transforms.Transformable):
         """A call that the Replayer did not know how to replay."""
         arguments = Arguments(args, kwargs, self.static, self.vectors)
         if self._is_inside(arguments.numbers):
-            return self.eager(*args, **kwargs)
+            return self.eager(*arguments.wrapped(), **kwargs)
         variant, outputs = self.find(arguments)
         if variant.outside and _core.is_tracing():  # a transform around may differentiate by what is outside
-            return self.eager(*args, **kwargs)
+            return self.eager(*arguments.wrapped(), **kwargs)
         is_plain = isinstance(variant.program, Program) and not variant.outside
         if is_plain and not kwargs and not self.static and (recipe := variant.result.recipe()) is not ...:
             self.remember(args, variant.program, recipe)
@@ -81,6 +81,7 @@ class Compiled(_core.Replayer, transforms.Transformable):
     def _on_values(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """The function run as part of a graph around it. It gets Values here too, constant ones for floats; of a call
         that holds constants alone, what does not depend on anything else comes out as floats, as from a replay."""
+        args = tuple([arg.held if type(arg) is Static else arg for arg in args])
         arguments = Arguments(args, kwargs, self.static, self.vectors)
         lifted = [v if isinstance(v, Value) else Value(v, requires_grad=False) for v in arguments.numbers]
         filled, named = arguments.filled(iter(lifted), self.as_values)
@@ -291,7 +292,7 @@ class Compiled(_core.Replayer, transforms.Transformable):
             return self.over_elements().vjp(args, has_aux, True)
         arguments = Arguments(args, {}, self.static, self.vectors)
         if self._is_inside(arguments.numbers):
-            return transforms.vjp(self.eager, *args, has_aux=has_aux, as_values=self.as_values)
+            return transforms.vjp(self.eager, *arguments.wrapped(), has_aux=has_aux, as_values=self.as_values)
         return derivatives.vjp(self, arguments, has_aux)
 
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any], has_aux: bool, as_values: bool) -> Any:
@@ -299,7 +300,7 @@ class Compiled(_core.Replayer, transforms.Transformable):
             return self.over_elements().jvp(primals, tangents, has_aux, True)
         arguments = Arguments(tuple(primals), {}, self.static, self.vectors)
         if self._is_inside([*arguments.numbers, *flatten(tuple(tangents))]):
-            return transforms.jvp(self.eager, primals, tangents, has_aux, self.as_values)
+            return transforms.jvp(self.eager, arguments.wrapped(), tangents, has_aux, self.as_values)
         return derivatives.jvp(self, arguments, tangents, has_aux)
 
 

@@ -180,6 +180,10 @@ def _grad(asked: _Asked) -> Variant:
 
 def _value_and_grad(asked: _Asked) -> Variant:
     program, slots = _gradient(asked)
+    if type(asked.value) is not float:  # an int
+        outputs = program.counts[1]
+        program = program.select([*range(outputs), float(asked.value)])
+        asked.value, asked.value_slots = 0.0, [outputs]
     aux = asked.derivative.has_aux
     value = (asked.value, asked.aux) if aux else asked.value
     slots = [*asked.value_slots, *(asked.aux_slots if aux else []), *slots]
@@ -283,7 +287,7 @@ def vjp(compiled: Compiled, arguments: Arguments, has_aux: bool) -> Any:
         if len(given) != len(slots):
             raise ValueError(f"vjp: the result holds {len(slots)} numbers, the cotangent {len(given)}")
         if any(isinstance(c, Value) and c.requires_grad for c in given):
-            eager = transforms.vjp(compiled.eager, *arguments.args, has_aux=has_aux, as_values=compiled.as_values)
+            eager = transforms.vjp(compiled.eager, *arguments.wrapped(), has_aux=has_aux, as_values=compiled.as_values)
             return eager[1](cotangent)
         along = dict.fromkeys(used, 0.0)
         for slot, c in zip(slots, given, strict=True):

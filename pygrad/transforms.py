@@ -4,11 +4,12 @@ Every transform runs `f` once on fresh Values and differentiates the graph that 
 
 Note [Nesting]. An argument that is a Value already belongs to an outer transform. The inner one differentiates with
 respect to an identity node over it, which only this run of `f` can reach, so that perturbations are never confused,
-and the outer graph stays connected. Where a result depends on something outside (such an argument, or a Value that `f`
-closes over), gradients are computed as nodes, else as floats.
+and the outer graph stays connected. Where what `f` gives depends on something outside (such an argument, or a Value
+that `f` closes over), gradients are computed as nodes, else as floats; of the nodes, those that depend on nothing
+outside come out as floats too. A Value that `f` makes itself is not outside: see Note [Runs] in csrc/py_order.h.
 
-Note [Captured]. While a function is captured, so that it can be replayed, what depends on the outside of the capture
-must stay a node, under no_grad too: there the results are frozen.
+Note [Captured]. While a function is captured, so that it can be replayed, what depends on something outside must stay a
+node, under no_grad too: there the results are frozen.
 """
 
 from __future__ import annotations
@@ -65,8 +66,8 @@ class Run:
         self.graph = False
         recording = _core.is_grad_enabled()
         call = list(args)
-        self.captured = _core.enter_trace()
-        self.outside = recording or self.captured  # whether what is outside can matter
+        self.number = _core.begin_run()
+        self.outside = _core.enter_trace() or recording  # whether what is outside can matter; in a capture it does
         self.frozen = self.outside and not recording
         _core.set_no_grad(False)
         try:
@@ -124,8 +125,13 @@ class Run:
 
     def needs_graph(self, roots: list[Any]) -> bool:
         """Whether a result depends on something outside: see Note [Nesting]. Under no_grad nothing does."""
-        self.graph = self.outside and (self.nested or _core.has_other_leaves(roots, self.inputs))
+        self.graph = self.outside and (self.nested or any(isinstance(v, Value) for v in self.settled(roots)))
         return self.graph
+
+    def settled(self, numbers: list[Any], run: int | None = None) -> list[Any]:
+        """Numbers as floats, but for Values that depend on something outside; those are frozen under no_grad."""
+        found = _core.settled(numbers, run or self.number, self.inputs)
+        return [v.detach() if isinstance(v, Value) else v for v in found] if self.frozen else found
 
     def shape(self, gradients: Sequence[Any]) -> Any:
         """Gradients, one an input, in the structure of the arguments: of one argument itself, of several a tuple."""
@@ -138,24 +144,16 @@ class Run:
         return shaped[0] if self.single else tuple(shaped)
 
     def result(self, out: Any, graph: bool) -> Any:
-        """What came out, as floats unless it depends on something outside."""
-        if self.captured:
-            return map_structure(functools.partial(self._result_captured, graph=graph), out)
-        if graph or type(out) is float:
+        """What came out, as floats; with `graph`, but for what depends on something outside."""
+        if type(out) is float:
             return out
-        if type(out) is Value:
+        if type(out) is Value and not graph:
             return out.data
-        if not any(isinstance(v, Value) for v in flatten(out)):
+        values = [v for v in flatten(out) if isinstance(v, Value)]
+        if not values:
             return out
-        return map_structure(lambda v: v.data if isinstance(v, Value) else v, out)
-
-    def _result_captured(self, number: Any, graph: bool) -> Any:
-        """See Note [Captured]."""
-        if not isinstance(number, Value):
-            return number
-        if not (graph or _core.depends_on_outside(number)):
-            return number.data
-        return number.detach() if self.frozen else number
+        settled = iter(self.settled(values) if graph else [v.data for v in values])
+        return map_structure(lambda v: next(settled) if isinstance(v, Value) else v, out)
 
     def scalar(self) -> Any:
         """What came out, which must be one number; an array of no dimension holds one."""
@@ -192,12 +190,12 @@ def shown(x: Any) -> str:
     return f"{text if len(text) <= 60 else text[:57] + '...'} of type {type(x).__name__}"
 
 
-def _gradients(root: Any, run: Run, graph: bool, seed: Any = 1.0) -> list[Any]:
+def _gradients(root: Any, run: Run, graph: bool, number: int | None = None) -> list[Any]:
     if not graph:
-        return _core.gradients(root, run.inputs, seed)
+        return _core.gradients(root, run.inputs)
     with enable_grad():
-        gradients = _core.gradients_graph(root, run.inputs, seed)
-    return [run.result(g, True) for g in gradients] if run.frozen else gradients
+        gradients = _core.gradients_graph(root, run.inputs)
+    return run.settled(gradients, number)
 
 
 def value_and_grad(
@@ -225,22 +223,23 @@ def value_and_grad(
     def differentiated(*args: Any, **kwargs: Any) -> Any:
         run = Run("value_and_grad", f, args, kwargs, argnums, has_aux, as_values)
         value, gradient = _value_and_grad(run)
-        return ((value, run.result(run.aux, run.graph)) if has_aux else value), gradient
+        return ((value, run.result(run.aux, run.outside)) if has_aux else value), gradient
 
     return differentiated
 
 
 def _value_and_grad(run: Run) -> tuple[Any, Any]:
+    """(value, gradient)."""
     box = [run.scalar()]
     run.out = None  # so that the box alone holds it, and the graph may be freed on the way
-    value = run.result(box[0], False)
+    (value,) = _core.numbers_of((box[0],))  # kept where nothing outside matters
     if not (run.outside and run.nested):
         out = np.empty(len(run.inputs)) if run.single and run.flat is np.ndarray else None
-        gradients = _core.gradients(box, run.inputs, 1.0, not run.outside, out)
+        gradients = _core.gradients(box, run.inputs, 1.0, run.number if run.outside else 0, out)
         if gradients is not None:
             return value, run.shape(gradients)
     run.graph = True  # since y depends on something outside
-    return run.result(box[0], True), run.shape(_gradients(box[0], run, True))
+    return run.settled(box)[0], run.shape(_gradients(box[0], run, True))
 
 
 def grad(
@@ -265,7 +264,7 @@ def _grad(name: str, f: Callable[..., Any], argnums: Any, has_aux: bool, as_valu
     def differentiated(*args: Any, **kwargs: Any) -> Any:
         run = Run(name, f, args, kwargs, argnums, has_aux, as_values)
         gradient = _value_and_grad(run)[1]
-        return (gradient, run.result(run.aux, run.graph)) if has_aux else gradient
+        return (gradient, run.result(run.aux, run.outside)) if has_aux else gradient
 
     return differentiated
 
@@ -294,10 +293,11 @@ def vjp(f: Callable[..., Any], *args: Any, has_aux: bool = False, as_values: boo
         nested = graph or any(isinstance(c, Value) and c.requires_grad for c in given)
         with enable_grad():
             root = _core.dot(outputs, given)
-        return run.shape(_gradients(root, run, nested))
+        return run.shape(_gradients(root, run, nested, _core.begin_run()))
 
     value = run.result(run.out, graph)
-    return (value, pull, run.result(run.aux, graph)) if has_aux else (value, pull)
+    _core.end_run(run.inputs)  # which what `pull` gives may hold
+    return (value, pull, run.result(run.aux, run.outside)) if has_aux else (value, pull)
 
 
 def jvp(
@@ -324,9 +324,9 @@ def jvp(
     graph = run.needs_graph(outputs) or any(isinstance(t, Value) and t.requires_grad for t in directions)
     with enable_grad():
         derivatives = _core.tangents(outputs, run.inputs, directions, graph)
-    result = run.result(refill(run.out, iter(derivatives)), graph)
+    result = refill(run.out, iter(run.settled(derivatives)))
     value = run.result(run.out, graph)
-    return (value, result, run.result(run.aux, graph)) if has_aux else (value, result)
+    return (value, result, run.result(run.aux, run.outside)) if has_aux else (value, result)
 
 
 def jacobian(
@@ -369,7 +369,7 @@ def _jacobian(name: str, f: Callable[..., Any], argnums: Any, has_aux: bool, as_
         shaped = _array(run, rows) if as_values else None
         if shaped is None:
             shaped = refill(run.out, iter([run.shape(row) for row in rows]))
-        return (shaped, run.result(run.aux, graph)) if has_aux else shaped
+        return (shaped, run.result(run.aux, run.outside)) if has_aux else shaped
 
     return differentiated
 
@@ -382,10 +382,10 @@ def _rows(run: Run, outputs: list[Any], graph: bool) -> list[list[Any]]:
         try:
             with enable_grad():
                 columns = [
-                    _core.tangents(outputs, run.inputs, [float(k == i) for k in range(count)], graph)
+                    run.settled(_core.tangents(outputs, run.inputs, [float(k == i) for k in range(count)], graph))
                     for i in range(count)
                 ]
-            rows = [[run.result(v, graph) for v in row] for row in zip(*columns, strict=True)]
+            rows = [list(row) for row in zip(*columns, strict=True)]
         except GraphError:
             pass  # a backward_fn runs backwards only
     if rows is None:

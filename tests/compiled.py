@@ -16,11 +16,6 @@ def on_values(f, *args, **kwargs):
         return map_structure(lambda v: Value(float(v)), arg, array=nested_lists)
 
     result = f(*map(lifted, args), **{name: lifted(arg) for name, arg in kwargs.items()})
-    return numbers_of(result)
-
-
-def numbers_of(result):
-    """A result without its graph. An eager transform leaves one where an inner transform has leaves of its own."""
     return map_structure(lambda v: v.data if isinstance(v, Value) else v, result)
 
 

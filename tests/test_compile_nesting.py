@@ -86,6 +86,31 @@ def test_where_the_first_call_is_does_not_matter(first):
     assert fast.program.gradient([0], 0).run([5.0])[1] == 10.0
 
 
+def test_static_arguments_stay_what_they_are():
+    """As part of a graph too, where range(n) needs the int."""
+    met = []
+
+    def f(n, x, *, how=1):
+        met.append((type(n), type(how)))
+        return x**n * len(range(n)) * how
+
+    fast, x, two = pygrad.compile(f, static=(0, "how")), Value(2.0), Value(2.0)
+    for at, one in ((x, 1.0), (2.0, two / 2), (x, two / 2)):
+        value, pull = pygrad.vjp(fast, 3, at)
+        slopes = pull(one)
+        assert (float(value), slopes[0], float(slopes[1])) == (24.0, None, 36.0)
+        assert [float(v) for v in pygrad.jvp(fast, (3, at), (None, one))] == [24.0, 36.0]
+        assert float(pygrad.hvp(fast, 1)(3, at, one)) == 36.0
+    for transform, expected in ((grad, 36.0), (pygrad.jacobian, 36.0), (hessian, 36.0), (value_and_grad, (24.0, 36.0))):
+        found = transform(fast, 1)(3, x)
+        assert tuple(map(float, found)) == expected if type(found) is tuple else float(found) == expected
+        assert transform(lambda x: fast(3, x, how=2))(2.0) == transform(lambda x: f(3, x, how=2))(2.0)
+        with pytest.raises(TypeError, match=r"^\w+: found no number to differentiate in argument 3 of type Static$"):
+            transform(fast)(3, x)
+    assert pygrad.compile(lambda x: pygrad.vjp(fast, 3, x)[1](1.0)[1] + grad(fast, 1)(3, x))(2.0) == 72.0
+    assert set(met) == {(int, int)}
+
+
 # ---- within captures
 
 

@@ -160,6 +160,7 @@ def test_dead_code_goes_but_for_guards():
     selected = captured(lambda x: [pygrad.exp(x), pygrad.sin(x)], 1).select([1])
     assert rows(selected) == [("sin", "v0")]
     assert selected.stats()["dead"] == 1
+    assert selected.select([0, 2.5, 0]).run([1.0]) == [*selected.run([1.0]), 2.5, *selected.run([1.0])]  # a constant
     assert captured(lambda x, y: [y], 2).run([1.0, 2.0]) == [2.0]  # inputs stay, used or not
 
 
