@@ -29,8 +29,8 @@ static void run_loop(const pg_block_region *region, const pg_blocks *around, con
     size_t carries = plan->carries, first_array = carries + plan->shared, length = plan->length;
     uint32_t spare = region->spare[0];
     for (size_t i = 0; i < carries; i++) {
-        copy(in[spare + i].row, around, places, region->operands[i], lanes);
-        in[body->inputs[i]].row = in[spare + i].row;
+        if (!region->trades[i]) in[body->inputs[i]].row = in[spare + i].row;
+        copy(in[body->inputs[i]].row, around, places, region->operands[i], lanes);
     }
     lend(body, in, places, region->operands, carries, first_array);
     for (size_t step = 0; step < length; step++) {
@@ -44,8 +44,14 @@ static void run_loop(const pg_block_region *region, const pg_blocks *around, con
         run_body(body, in, lanes);
         for (size_t i = 0; i < plan->stack_count; i++)
             copy(places[region->stacks[i * length + at]].row, body, in, region->stacked[i], lanes);
-        for (size_t i = 0; i < carries; i++) copy(in[other + i].row, body, in, body->outputs[i], lanes);
-        for (size_t i = 0; i < carries; i++) in[body->inputs[i]].row = in[other + i].row;
+        for (size_t i = 0; i < carries; i++)
+            if (!region->trades[i]) copy(in[other + i].row, body, in, body->outputs[i], lanes);
+        for (size_t i = 0; i < carries; i++) {
+            pg_place *now = &in[body->inputs[i]], *next = &in[region->trades[i] ? body->outputs[i] : other + i];
+            pg_place before = *now;
+            *now = *next;
+            if (region->trades[i]) *next = before;
+        }
     }
     for (size_t i = 0; i < carries; i++) copy(places[region->results[i]].row, body, in, body->inputs[i], lanes);
 }

@@ -2,9 +2,10 @@
  * what they do in a run; a part of blocks.h.
  *
  * Note [Bodies]. A body is a pg_blocks of its own, with memory of its own inside that of the whole, where its inputs
- * are addresses: of a row of what is around, or of one of two rows by turns for what is carried. So a step copies no
- * operand that is a row. What is a number around is one in the body; what is carried is a row. An array is a list of
- * places, a number or a row each. Where lanes want both branches of a condition, both run, and each takes its own. */
+ * are addresses of rows: so a step copies no operand that is a row. What is carried on trades its row with what was
+ * carried, where it is computed in the step and carried once; else it is copied, into one of two rows by turns. What is
+ * a number around is one in the body; what is carried is a row. An array is a list of places, a number or a row each.
+ * Where lanes want both branches of a condition, both run, and each takes its own. */
 #ifndef PG_BLOCK_REGIONS_H
 #define PG_BLOCK_REGIONS_H
 
@@ -22,6 +23,7 @@ typedef struct {
     uint32_t *operands; /* places: of what is carried and shared; of a condition of its truth and what both take */
     uint32_t *elements; /* of arrays, one after the other */
     uint32_t *results;
+    uint8_t *trades;    /* of what is carried, whether it trades rows */
     uint32_t *stacked;  /* in the body: what goes into a stack */
     uint32_t *stacks;   /* one after the other */
     uint32_t spare[2];  /* of each body its first spare row: two for each carry, one for each array; of a condition one */

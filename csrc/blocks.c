@@ -32,6 +32,8 @@ size_t pg_blocks_rows(const pg_blocks *blocks) {
     return rows;
 }
 
+static void *zeros(size_t count, size_t size) { return calloc(count ? count : 1, size); }
+
 /* ---- from words to steps ---- */
 
 typedef struct {
@@ -231,6 +233,15 @@ static pg_blocks *body_of(placing *p, const pg_plan_region *plan, const pg_block
     return body;
 }
 
+/* Whether carry i of a body is computed in it, and carried on once. */
+static int trades(const pg_blocks *body, size_t carries, size_t i) {
+    uint32_t place = body->outputs[i];
+    int found = pg_is_number(body, place);
+    for (size_t k = 0; k < body->plan->input_count; k++) found |= body->inputs[k] == place;
+    for (size_t k = 0; k < carries; k++) found |= k != i && body->outputs[k] == place;
+    return !found;
+}
+
 static void place_region(placing *p, size_t number) {
     pg_blocks *blocks = p->blocks;
     const pg_plan_region *plan = &blocks->plan->regions[number];
@@ -242,6 +253,8 @@ static void place_region(placing *p, size_t number) {
     region->results = places_of(p, plan->result_count);
     region->stacked = places_of(p, plan->stack_count);
     region->stacks = places_of(p, stacked);
+    region->trades = zeros(plan->carries, 1);
+    p->failed |= !region->trades;
     if (p->failed) return;
     place_operands(p, plan, region);
     for (int k = 0; k < 2 && plan->body[k] && !p->failed; k++) {
@@ -250,6 +263,7 @@ static void place_region(placing *p, size_t number) {
         size_t rows = plan->op == PG_OP_cond ? 1 : 2 * plan->carries + plan->arrays;
         region->spare[k] = (uint32_t)(region->body[k]->first_row + region->body[k]->row_count - rows);
     }
+    for (size_t i = 0; i < plan->carries; i++) region->trades[i] = (uint8_t)trades(region->body[0], plan->carries, i);
     region->rooms = (uint32_t)blocks->number_count;
     blocks->number_count += 2;
     for (size_t i = 0; i < plan->result_count; i++) region->results[i] = place_of_row(p, plan->results + (uint32_t)i);
@@ -292,8 +306,6 @@ static void place_all(placing *p) {
     for (size_t i = 0; i < plan->guard_count; i++) blocks->guards[i] = p->place[plan->guards[i]];
     if (blocks->segment) place_other_sums(p);
 }
-
-static void *zeros(size_t count, size_t size) { return calloc(count ? count : 1, size); }
 
 static uint32_t *nones(size_t count) {
     uint32_t *made = zeros(count, sizeof *made);
@@ -350,6 +362,7 @@ void pg_blocks_free(pg_blocks *blocks) {
         free(region->operands);
         free(region->elements);
         free(region->results);
+        free(region->trades);
         free(region->stacked);
         free(region->stacks);
     }
