@@ -16,12 +16,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from pygrad import _core
 from pygrad.results import Result, SparseResult
 from pygrad.structures import flatten, is_number, key_of, map_structure, nested_lists, refill
 
 if TYPE_CHECKING:
     from pygrad.arguments import Arguments
     from pygrad.compile import Compiled
+    from pygrad.variants import Variant
 
 __all__ = ["Recycled", "map_lanes"]
 
@@ -109,6 +111,7 @@ def _outputs(compiled: Compiled, batch: Batch, threads: int) -> tuple[Result, An
     parts: list[tuple[Result, Any, Any]] = []  # of each variant met: its result, its lanes, their rows
     waiting, variant = np.arange(lanes), compiled.variant(batch.arguments(0))
     while True:
+        _check_outside(compiled, variant)
         first = not parts
         columns = batch.part(slice(None) if first else waiting)
         room = compiled.recycled.take((variant.program.counts[1], lanes)) if first else None
@@ -132,6 +135,15 @@ def _outputs(compiled: Compiled, batch: Batch, threads: int) -> tuple[Result, An
     for own, some, found in parts:
         rows[:, some] = _moved(result, own, found)
     return result, rows
+
+
+def _check_outside(compiled: Compiled, variant: Variant) -> None:
+    """An error where a transform around would take what comes out for a constant; a capture has one of its own."""
+    if variant.is_traced() and _core.is_grad_enabled():
+        raise TypeError(
+            f"map: {compiled.name} reads Values from outside, and what map gives cannot be part of a transform around "
+            "it; call it for each lane, or use no_grad() to take them as numbers"
+        )
 
 
 def _placed(result: Result, outputs: Any) -> Any:
@@ -266,7 +278,7 @@ def map_lanes(
     if executor is None:
         result, rows = _outputs(compiled, batch, threads or usable_cores())
     else:
-        compiled.variant(batch.arguments(0))  # so that it is sent along
+        _check_outside(compiled, compiled.variant(batch.arguments(0)))  # which is captured, and so sent along
         result, rows = _through(executor, compiled, args, kwargs, batch.lanes or 0)
     if isinstance(result, SparseResult):
         made = rows.T, result.indices.copy(), result.indptr.copy()

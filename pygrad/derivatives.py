@@ -273,6 +273,8 @@ def _kept(variant: Variant, key: Any, program: Callable[[], Any]) -> Any:
 def vjp(compiled: Compiled, arguments: Arguments, has_aux: bool) -> Any:
     """transforms.vjp of a compiled function."""
     variant, outputs = compiled.find(arguments)
+    if variant.is_traced():
+        return transforms.vjp(compiled.eager, *arguments.wrapped(), has_aux=has_aux, as_values=compiled.as_values)
     value, aux, _, slots = _split("vjp", variant, outputs, has_aux)
     used = sorted({slot for slot in slots if slot is not None})
     wrt = [variant.place(i) for i in range(len(arguments.numbers))]
@@ -306,6 +308,8 @@ def vjp(compiled: Compiled, arguments: Arguments, has_aux: bool) -> Any:
 def jvp(compiled: Compiled, arguments: Arguments, tangents: Sequence[Any], has_aux: bool) -> Any:
     """transforms.jvp of a compiled function."""
     variant, outputs = compiled.find(arguments)
+    if variant.is_traced():
+        return transforms.jvp(compiled.eager, arguments.wrapped(), tangents, has_aux, compiled.as_values)
     value, aux, structure, slots = _split("jvp", variant, outputs, has_aux)
     count, outs = len(arguments.numbers), variant.program.counts[1]
     directions = [float(t) for t in flatten(tuple(tangents))]
