@@ -18,7 +18,7 @@ import numpy as np
 
 from pygrad import _core
 from pygrad.results import Result, SparseResult
-from pygrad.structures import flatten, is_number, key_of, map_structure, nested_lists, refill
+from pygrad.structures import flatten, is_array, is_number, key_of, map_structure, nested_lists, refill
 
 if TYPE_CHECKING:
     from pygrad.arguments import Arguments
@@ -198,7 +198,7 @@ def _stacked(structure: Any, rows: Any) -> Any:
     def made(x: Any) -> Any:
         if is_number(x):
             return taken(())
-        if isinstance(x, np.ndarray) or (isinstance(x, list) and _is_regular(x)):
+        if is_array(x) or (isinstance(x, list) and _is_regular(x)):
             return taken(np.shape(x))
         if isinstance(x, tuple) and hasattr(x, "_fields"):
             return type(x)(*map(made, x))
