@@ -21,7 +21,7 @@ import numpy as np
 from pygrad import _core
 from pygrad._core import Program
 from pygrad.results import Result, SparseResult
-from pygrad.structures import flatten, is_number, key_of, map_structure, nested_lists, refill
+from pygrad.structures import flatten, is_array, is_number, key_of, map_structure, nested_lists, refill
 
 if TYPE_CHECKING:
     from pygrad.arguments import Arguments
@@ -149,6 +149,7 @@ def _outputs(compiled: Compiled, batch: Batch, threads: int, out: Any = None) ->
     waiting, variant = np.arange(lanes), compiled.variant(batch.arguments(0))
     into = _into(variant, batch, out)
     while True:
+        _check_outside(compiled, variant)
         first = not parts
         some = batch if first else batch.part(waiting)
         room = into or compiled.recycled.take((variant.program.counts[1], lanes)) if first else None
@@ -179,6 +180,15 @@ def _outputs(compiled: Compiled, batch: Batch, threads: int, out: Any = None) ->
     return result, rows
 
 
+def _check_outside(compiled: Compiled, variant: Variant) -> None:
+    """An error where a transform around would take what comes out for a constant; a capture has one of its own."""
+    if variant.is_traced() and _core.is_grad_enabled():
+        raise TypeError(
+            f"map: {compiled.name} reads Values from outside, and what map gives cannot be part of a transform around "
+            "it; call it for each lane, or use no_grad() to take them as numbers"
+        )
+
+
 def _into(variant: Variant, batch: Batch, out: Any) -> list[Any]:
     """The arrays of `out` as what a run can fill: no number is moved, and no array is read meanwhile. Else nothing."""
     result = variant.result
@@ -202,6 +212,7 @@ def _rows(array: Any) -> list[Any]:
 def _sums(compiled: Compiled, batch: Batch, threads: int, segment: int) -> tuple[Result, Any]:
     """(result, rows): the structure, and a row of the sums over segments for each of its numbers."""
     variant = compiled.variant(batch.arguments(0))
+    _check_outside(compiled, variant)
     if isinstance(variant.program, Program):
         sums = variant.program.run_sums(variant.columns(batch.columns), batch.lanes, segment, threads=threads)
         if sums is not None:
@@ -269,7 +280,7 @@ def _structured(structure: Any, taken: Callable[[tuple[int, ...]], Any]) -> Any:
     def made(x: Any) -> Any:
         if is_number(x):
             return taken(())
-        if isinstance(x, np.ndarray) or (isinstance(x, list) and _is_regular(x)):
+        if is_array(x) or (isinstance(x, list) and _is_regular(x)):
             return taken(np.shape(x) if _core.pack(x) is None else (len(x),))
         if isinstance(x, tuple) and hasattr(x, "_fields"):
             return type(x)(*map(made, x))
@@ -377,7 +388,7 @@ def map_lanes(
     batch = Batch(compiled, args, kwargs)
     segment = SEGMENT * -(-batch.lanes // (SEGMENT * MOST_SEGMENTS)) if reduction else 0
     if executor is not None:
-        compiled.variant(batch.arguments(0))  # so that it is sent along
+        _check_outside(compiled, compiled.variant(batch.arguments(0)))  # which is captured, and so sent along
         result, rows = _through(executor, compiled, args, kwargs, batch.lanes, segment)
     elif segment:
         result, rows = _sums(compiled, batch, threads or usable_cores(), segment)

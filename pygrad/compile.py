@@ -66,7 +66,7 @@ class Compiled(_core.Replayer, transforms.Transformable):
         if self._is_inside(arguments.numbers):
             return self.eager(*arguments.wrapped(), **kwargs)
         variant, outputs = self.find(arguments)
-        if variant.outside and _core.is_tracing():  # a transform around may differentiate by what is outside
+        if variant.is_traced():
             return self.eager(*arguments.wrapped(), **kwargs)
         is_plain = isinstance(variant.program, Program) and not variant.outside
         if is_plain and not kwargs and not self.static and (recipe := variant.result.recipe()) is not ...:

@@ -62,6 +62,9 @@ class Derivative:
         """The same transform of the function that was compiled."""
         if self.sparse:
             return functools.wraps(self.base.eager)(lambda *args, **kwargs: self._refuse_sparse())
+        if self.label == "hessian":
+            make = transforms.grad_as if self.name == "grad" else transforms.jacobian_as
+            return make("hessian", self.base.eager, self.argnums, self.has_aux, self.as_values)
         options: dict[str, Any] = {"argnums": self.argnums, "as_values": self.as_values}
         if self.name != "hvp":
             options["has_aux"] = self.has_aux
@@ -239,7 +242,7 @@ def _jacobian_structure(asked: _Asked) -> Any:
         shape = transforms.array_shape(asked.structure, len(asked.slots))
         if shape is not None:
             return np.zeros(shape + asked.given[0].shape)
-    return map_structure(lambda _: asked.argument(), asked.structure)
+    return map_structure(lambda _: asked.argument(), asked.structure, array=transforms.array_or_lists)
 
 
 def _hvp(asked: _Asked) -> Variant:
@@ -263,6 +266,13 @@ def _split(name: str, variant: Variant, outputs: list[float], has_aux: bool) -> 
     return *result, *differentiable(structure[0], variant.result.slots)
 
 
+def _need_a_number(name: str, arguments: Arguments) -> None:
+    """As transforms.Run has it where all arguments are differentiated."""
+    others = [arguments.is_static(n) or _holds_other(arg) for n, arg in enumerate(arguments.args)]
+    if any(others) and not arguments.numbers:
+        raise TypeError(f"{name}: found no number to differentiate in the arguments {transforms.shown(arguments.args)}")
+
+
 def _kept(variant: Variant, key: Any, program: Callable[[], Any]) -> Any:
     """A program that belongs to a variant, made once."""
     if key not in variant.derived:
@@ -272,7 +282,10 @@ def _kept(variant: Variant, key: Any, program: Callable[[], Any]) -> Any:
 
 def vjp(compiled: Compiled, arguments: Arguments, has_aux: bool) -> Any:
     """transforms.vjp of a compiled function."""
+    _need_a_number("vjp", arguments)
     variant, outputs = compiled.find(arguments)
+    if variant.is_traced():
+        return transforms.vjp(compiled.eager, *arguments.wrapped(), has_aux=has_aux, as_values=compiled.as_values)
     value, aux, _, slots = _split("vjp", variant, outputs, has_aux)
     used = sorted({slot for slot in slots if slot is not None})
     wrt = [variant.place(i) for i in range(len(arguments.numbers))]
@@ -305,7 +318,10 @@ def vjp(compiled: Compiled, arguments: Arguments, has_aux: bool) -> Any:
 
 def jvp(compiled: Compiled, arguments: Arguments, tangents: Sequence[Any], has_aux: bool) -> Any:
     """transforms.jvp of a compiled function."""
+    _need_a_number("jvp", arguments)
     variant, outputs = compiled.find(arguments)
+    if variant.is_traced():
+        return transforms.jvp(compiled.eager, arguments.wrapped(), tangents, has_aux, compiled.as_values)
     value, aux, structure, slots = _split("jvp", variant, outputs, has_aux)
     count, outs = len(arguments.numbers), variant.program.counts[1]
     directions = [float(t) for t in flatten(tuple(tangents))]

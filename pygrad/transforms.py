@@ -24,7 +24,7 @@ from pygrad import _core
 from pygrad._core import Value
 from pygrad.errors import GraphError
 from pygrad.modes import enable_grad
-from pygrad.structures import flatten, is_number, map_structure, nested_lists, refill
+from pygrad.structures import flatten, is_number, map_array, map_structure, nested_lists, refill
 
 __all__ = ["grad", "hessian", "hvp", "jacobian", "jvp", "value_and_grad", "vjp"]
 
@@ -149,11 +149,12 @@ class Run:
             return out
         if type(out) is Value and not graph:
             return out.data
-        values = [v for v in flatten(out) if isinstance(v, Value)]
-        if not values:
+        changed = [v for v in flatten(out) if isinstance(v, (Value, np.floating))]
+        if not changed:
             return out
-        settled = iter(self.settled(values) if graph else [v.data for v in values])
-        return map_structure(lambda v: next(settled) if isinstance(v, Value) else v, out)
+        floats = [v if isinstance(v, Value) else float(v) for v in changed]
+        settled = iter(self.settled(floats) if graph else [v.data if isinstance(v, Value) else v for v in floats])
+        return map_structure(lambda v: next(settled) if isinstance(v, (Value, np.floating)) else v, out)
 
     def scalar(self) -> Any:
         """What came out, which must be one number; an array of no dimension holds one."""
@@ -256,10 +257,12 @@ def grad(
     if isinstance(f, Transformable):
         return f.transform("grad", argnums=argnums, has_aux=has_aux, as_values=as_values)
 
-    return _grad("grad", f, argnums, has_aux, as_values)
+    return grad_as("grad", f, argnums, has_aux, as_values)
 
 
-def _grad(name: str, f: Callable[..., Any], argnums: Any, has_aux: bool, as_values: bool) -> Callable[..., Any]:
+def grad_as(name: str, f: Callable[..., Any], argnums: Any, has_aux: bool, as_values: bool) -> Callable[..., Any]:
+    """grad, which errors call by another name; so is jacobian_as."""
+
     @functools.wraps(f)
     def differentiated(*args: Any, **kwargs: Any) -> Any:
         run = Run(name, f, args, kwargs, argnums, has_aux, as_values)
@@ -356,10 +359,10 @@ def jacobian(
         raise TypeError("jacobian: sparse=True needs a compiled function, in whose program the pattern is found; use "
                         "pygrad.compile(f)")  # fmt: skip
 
-    return _jacobian("jacobian", f, argnums, has_aux, as_values)
+    return jacobian_as("jacobian", f, argnums, has_aux, as_values)
 
 
-def _jacobian(name: str, f: Callable[..., Any], argnums: Any, has_aux: bool, as_values: bool) -> Callable[..., Any]:
+def jacobian_as(name: str, f: Callable[..., Any], argnums: Any, has_aux: bool, as_values: bool) -> Callable[..., Any]:
     @functools.wraps(f)
     def differentiated(*args: Any, **kwargs: Any) -> Any:
         run = Run(name, f, args, kwargs, argnums, has_aux, as_values)
@@ -368,7 +371,8 @@ def _jacobian(name: str, f: Callable[..., Any], argnums: Any, has_aux: bool, as_
         rows = _rows(run, outputs, graph)
         shaped = _array(run, rows) if as_values else None
         if shaped is None:
-            shaped = refill(run.out, iter([run.shape(row) for row in rows]))
+            left = iter([run.shape(row) for row in rows])
+            shaped = map_structure(lambda _: next(left), run.out, array=array_or_lists)
         return (shaped, run.result(run.aux, run.outside)) if has_aux else shaped
 
     return differentiated
@@ -408,6 +412,12 @@ def _array(run: Run, rows: list[list[Any]]) -> Any:
     return array.reshape(shape + run.given[0].shape)
 
 
+def array_or_lists(array: Any, mapped: Callable[[Any], Any]) -> Any:
+    """An array with something in place of each number: nested lists where that is no number."""
+    made = map_array(array, mapped)
+    return made if all(map(is_number, made.ravel().tolist())) else made.tolist()
+
+
 def array_shape(out: Any, count: int) -> tuple[int, ...] | None:
     """The shape of the array that a list or array of `count` results makes; None for another structure."""
     if not isinstance(out, (list, tuple, np.ndarray)) or hasattr(out, "_fields"):
@@ -440,7 +450,7 @@ def hessian(
     if sparse:
         raise TypeError("hessian: sparse=True needs a compiled function, in whose program the pattern is found; use "
                         "pygrad.compile(f)")  # fmt: skip
-    return _jacobian("hessian", _grad("hessian", f, argnums, has_aux, False), argnums, has_aux, as_values)
+    return jacobian_as("hessian", grad_as("hessian", f, argnums, has_aux, False), argnums, has_aux, as_values)
 
 
 def hvp(f: Callable[..., Any], argnums: int = 0, as_values: bool = False) -> Callable[..., Any]:

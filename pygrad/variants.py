@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from pygrad import _core
 from pygrad._core import Program, Value
 from pygrad.errors import CaptureError
 from pygrad.results import Result
@@ -45,6 +46,10 @@ class Variant:
         while self.outside and before < self.at:
             before, at = before + len(columns[at]), at + 1
         return [*columns[:at], *[value.data for value in self.outside], *columns[at:]]
+
+    def is_traced(self) -> bool:
+        """Whether a transform around may differentiate by what is read from outside."""
+        return bool(self.outside) and _core.is_tracing()
 
     def derivative(self, program: Program, result: Result) -> Variant:
         """A variant with the same guards and the same Values from outside."""

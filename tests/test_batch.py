@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import shutil
 import subprocess
 import sys
@@ -460,3 +461,22 @@ def test_mpi():
     command = [mpiexec, "-n", "3", sys.executable, "-m", "mpi4py.futures", str(ROOT / "examples/paths.py"), "mpi"]
     ran = subprocess.run(command, capture_output=True, text=True, timeout=120)
     assert "equal to one thread to the last bit" in ran.stdout, ran.stdout + ran.stderr
+
+
+def test_values_from_outside_within_a_transform():
+    """Arrays of floats would lose the gradient."""
+
+    def loss(w, mode=contextlib.nullcontext):
+        fast = pygrad.compile(lambda x: x * w)
+        with mode():
+            total = float(fast.map(np.ones(2)).sum())
+        return w * total
+
+    text = r"^map: <lambda> reads Values from outside, and what map gives cannot be part of a transform around it; "
+    with pytest.raises(TypeError, match=text):
+        grad(loss)(2.0)
+    with ThreadPoolExecutor(2) as pool, pytest.raises(TypeError, match=text):
+        grad(lambda w: w * pygrad.compile(lambda x: x * w).map(np.ones(2), executor=pool).sum())(2.0)
+    assert grad(lambda w: loss(w, pygrad.no_grad))(2.0) == 4.0
+    with pytest.raises(CaptureError):
+        pygrad.compile(loss)(2.0)

@@ -65,6 +65,8 @@ def test_what_it_reads_from_outside_is_differentiated_by_a_transform_around_it()
 
     assert grad(loss)(2.0) == 3 + 16 + 4
     assert hessian(loss)(2.0) == 10.0
+    for inner in (lambda f, x: pygrad.vjp(f, x)[1](1.0), lambda f, x: pygrad.jvp(f, (x,), (1.0,))[1]):
+        assert grad(lambda w, inner=inner: inner(pygrad.compile(lambda x: x * x * w), 3.0) * w)(2.0) == 24.0
     w = Value(2.0)
     outside = pygrad.compile(lambda x: x * w)
     assert outside(3.0) == 6.0
