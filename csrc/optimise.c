@@ -456,7 +456,7 @@ static int strip_all(stripper *s) {
     return carry_over(s->to, from, s->places);
 }
 
-static pg_program *strip(const pg_program *program, pg_optimise_report *report) {
+pg_program *pg_strip(const pg_program *program, pg_optimise_report *report) {
     size_t count = program->count ? program->count : 1;
     stripper s = {.from = program, .to = pg_program_new(program->input_count), .report = report};
     s.live = calloc(count, 1);
@@ -486,7 +486,7 @@ pg_program *pg_optimise(const pg_program *program, pg_optimise_report *report) {
         places[i] = rebuilt(&b, program, (pg_index)i, places);
         failed = places[i] == PG_NONE;
     }
-    if (!failed && carry_over(b.to, program, places) == 0) result = strip(b.to, report);
+    if (!failed && carry_over(b.to, program, places) == 0) result = pg_strip(b.to, report);
     pg_program_free(b.to);
     for (size_t i = 0; i < b.body_count; i++) pg_program_free(b.bodies[i].to);
     free(b.bodies);

@@ -15,7 +15,10 @@ typedef struct {
     size_t after;
 } pg_optimise_report;
 
-/* A new program with the same inputs, outputs and guards, in rows alone; NULL where memory runs out. */
+/* A new program with the same inputs, outputs and guards, without sums and dots; NULL where memory runs out. */
 pg_program *pg_optimise(const pg_program *program, pg_optimise_report *report);
+
+/* The last part of that alone: what leads to no output and no guard is left out, in the bodies of regions too. */
+pg_program *pg_strip(const pg_program *program, pg_optimise_report *report);
 
 #endif

@@ -40,8 +40,8 @@ static void spread(marks *m, size_t carries) {
     }
 }
 
-/* The part of a body that is needed, with the inputs and outputs of these numbers; optimised once more where inner loops
- * may lose something by it. */
+/* The part of a body that is needed, with the inputs and outputs of these numbers. Inner loops may lose something by it,
+ * and so they are stripped: to optimise them again would double the work with each level. */
 static pg_program *part_of(const marks *m, const pg_index *inputs, size_t input_count, const pg_index *outputs,
                            size_t output_count) {
     const pg_program *body = m->body;
@@ -58,8 +58,8 @@ static pg_program *part_of(const marks *m, const pg_index *inputs, size_t input_
         failed = pg_program_output(made, places[body->outputs[outputs[i]]]) < 0;
     free(places);
     if (!failed && !made->region_count) return made;
-    pg_optimise_report report;
-    pg_program *small = failed ? NULL : pg_optimise(made, &report);
+    pg_optimise_report report = {0};
+    pg_program *small = failed ? NULL : pg_strip(made, &report);
     pg_program_free(made);
     return small;
 }

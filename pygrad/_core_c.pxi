@@ -159,8 +159,9 @@ cdef extern from "program.h":
         pg_index *outputs
         pg_guard *guards
         pg_region *regions
-        size_t count, input_count, output_count, guard_count, region_count
+        size_t count, input_count, output_count, guard_count, region_count, nested
     const pg_callee *pg_program_callee(const pg_program *program)
+    int PG_MOST_NESTED
     pg_program *pg_program_new(size_t inputs)
     void pg_program_free(pg_program *program)
     pg_program *pg_program_copy(const pg_program *program)

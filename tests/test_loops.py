@@ -193,6 +193,21 @@ def test_bad_loops_say_what_is_wrong():
         pygrad.compile(lambda v: scan(lambda c, x: (c, None), v, [1.0, [1.0]])[0])(1.0)
 
 
+def nested(x, depth, length=2):
+    if depth == 0:
+        return pygrad.sin(x)
+    return scan(lambda c, _: (nested(c, depth - 1, length), None), x, length=length)[0]
+
+
+def test_nesting_costs_no_more_than_its_depth_and_has_an_end():
+    fast = pygrad.grad(pygrad.compile(nested, static=["depth"]))
+    for depth in (1, 2, 9):
+        assert fast(0.5, depth) == pygrad.grad(nested)(0.5, depth)
+    assert fast.capture(0.5, 9).stats()["instructions"] < 400
+    with pytest.raises(ValueError, match=r"^scan: loops and conditions are nested more than 32 deep$"):
+        pygrad.compile(lambda x: nested(x, 34, 1))(0.5)
+
+
 def test_a_step_that_branches_is_an_error_that_names_the_line():
     def f(x):
         return scan(lambda c, _: (c * 2 if c > 1 else c + x, None), x, length=5)[0]
