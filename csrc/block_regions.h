@@ -32,16 +32,23 @@ typedef struct {
 /* All that a step of a region needs is in it. */
 void pg_block_region_run(const pg_place *places, const pg_step *step, size_t lanes);
 
+typedef struct {
+    uint32_t place, step;
+} pg_reading; /* of an input's row: the first */
+
 /* How blocks.c and this file see a pg_blocks. */
+enum { PG_READ = 1, PG_COPIED = 2 };
 struct pg_blocks {
     const pg_plan *plan;
     const pg_loop *loops;
     uint8_t *shared; /* of inputs: whether it is a number */
+    uint8_t *use;    /* of the first rows, which are inputs': PG_READ by a step, and PG_COPIED, into memory of the run */
+    pg_reading *reads;
     pg_step *steps;
     pg_once *onces;
     pg_block_region *regions;
     uint32_t *inputs, *outputs, *guards; /* places */
-    size_t step_count, once_count, number_count, row_count, first_row, segment, region_count;
+    size_t step_count, once_count, read_count, region_count, number_count, row_count, input_rows, first_row, segment;
 };
 
 static inline int pg_is_number(const pg_blocks *blocks, uint32_t place) { return place < blocks->first_row; }

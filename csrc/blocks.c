@@ -1,6 +1,7 @@
 /* blocks.c: a plan becomes steps, which name the places of their operands; a run goes over them block by block. The first
  * places hold numbers, one a constant or a shared value, the others addresses of rows. The memory of a run is places, sums
- * (PG_VECTOR an output) and rows, `width` lanes each. See Note [Lanes] and Note [Sums]. */
+ * (PG_VECTOR an output) and rows, `width` lanes each. An input's row is the caller's own where kernels can read that.
+ * See Note [Lanes] and Note [Sums]. */
 #include "blocks.h"
 
 #include <stdlib.h>
@@ -13,10 +14,10 @@ enum { LINE = 64 }; /* bytes that rows are aligned to */
 
 /* ---- how many lanes ---- */
 
-/* Few enough that the rows stay in a core's share of the outer caches, as far as that leaves enough lanes to pay for
- * the dispatch. Rows are mostly used again soon, or late but in order, so that the nearest cache need not hold all. */
+/* Few enough that the rows stay in the outer caches, as far as that leaves enough lanes to pay for the dispatch. Rows are
+ * mostly used again soon, or late but in order, so that the nearer caches need not hold all. */
 size_t pg_blocks_width(size_t rows, size_t lanes) {
-    enum { CACHE = 1 << 20, LEAST = 32, MOST = 256, MANY = 1 << 16 };
+    enum { CACHE = 1 << 22, LEAST = 32, MOST = 256, MANY = 1 << 16 };
     size_t fitting = CACHE / (sizeof(double) * (rows + 1)), width = PG_VECTOR;
     size_t least = rows > MANY ? PG_VECTOR : LEAST; /* arrays of long loops: memory, not dispatch, is what they cost */
     fitting = fitting < least ? least : fitting > MOST ? MOST : fitting;
@@ -87,6 +88,22 @@ static const pg_loop *loop_for(const pg_blocks *blocks, uint32_t op) {
     return blocks->loops[op].run ? &blocks->loops[op] : NULL;
 }
 
+/* A loop from elsewhere gets rows that are aligned as all are; an output may lie where another input does. */
+static void note_copy(pg_blocks *blocks, uint32_t place) {
+    if (!pg_is_number(blocks, place) && place - blocks->first_row <= blocks->input_rows)
+        blocks->use[place - blocks->first_row] |= PG_COPIED;
+}
+
+static void note_reads(pg_blocks *blocks, const uint32_t *in, uint32_t rows, int by_loop) {
+    for (int i = 0; i < PG_MAX_ARITY; i++) {
+        size_t row = in[i] - blocks->first_row;
+        if (!(rows >> i & 1) || row > blocks->input_rows) continue;
+        if (!(blocks->use[row] & PG_READ)) blocks->reads[blocks->read_count++] = (pg_reading){in[i], (uint32_t)blocks->step_count};
+        blocks->use[row] |= PG_READ;
+        if (by_loop) note_copy(blocks, in[i]);
+    }
+}
+
 /* An instruction whose result is added up and not written. */
 static int place_sum(placing *p, uint32_t op, uint32_t slot, uint32_t numbers, size_t number) {
     if (p->writer[slot] != number || !p->sum_kernels[op][numbers]) return 0;
@@ -117,6 +134,7 @@ static void place_instruction(placing *p, uint32_t op, const uint32_t *word, siz
     pg_step *step = &blocks->steps[blocks->step_count];
     memcpy(step->in, in, sizeof in);
     step->loop = loop_for(blocks, op);
+    note_reads(blocks, in, all & ~numbers, step->loop != NULL);
     if (place_sum(p, op, word[0], numbers, number)) return;
     blocks->step_count++;
     step->out = place_of_row(p, word[0]);
@@ -257,6 +275,8 @@ static void place_region(placing *p, size_t number) {
     p->failed |= !region->trades;
     if (p->failed) return;
     place_operands(p, plan, region);
+    for (size_t i = 0; i < plan->operand_count - plan->arrays; i++) note_copy(blocks, region->operands[i]);
+    for (size_t i = 0; i < plan->arrays * plan->length; i++) note_copy(blocks, region->elements[i]);
     for (int k = 0; k < 2 && plan->body[k] && !p->failed; k++) {
         p->failed |= !(region->body[k] = body_of(p, plan, region, k));
         if (p->failed) return;
@@ -289,6 +309,7 @@ static void place_all(placing *p) {
         if (blocks->shared[i]) p->place[slot] = (uint32_t)blocks->number_count++;
         else place_of_row(p, slot);
         blocks->inputs[i] = p->place[slot];
+        blocks->input_rows += !blocks->shared[i];
     }
     for (const uint32_t *word = plan->words, *end = word + plan->word_count; word < end;) {
         uint32_t op = *word++, count = *word++;
@@ -302,7 +323,7 @@ static void place_all(placing *p) {
             for (; count; count--, word += 1 + pg_plan_arity(op)) place_instruction(p, op, word, number++);
         }
     }
-    for (size_t i = 0; i < plan->output_count; i++) blocks->outputs[i] = p->place[plan->outputs[i]];
+    for (size_t i = 0; i < plan->output_count; i++) note_copy(blocks, blocks->outputs[i] = p->place[plan->outputs[i]]);
     for (size_t i = 0; i < plan->guard_count; i++) blocks->guards[i] = p->place[plan->guards[i]];
     if (blocks->segment) place_other_sums(p);
 }
@@ -328,6 +349,8 @@ pg_blocks *pg_blocks_new(const pg_plan *plan, const uint8_t *shared, const pg_lo
         failed |= !(p.writer = nones(plan->slot_count));
         failed |= !(p.sum = nones(plan->slot_count));
         failed |= !(blocks->shared = zeros(inputs, sizeof *blocks->shared));
+        failed |= !(blocks->use = zeros(inputs + 1, sizeof *blocks->use));
+        failed |= !(blocks->reads = zeros(inputs, sizeof *blocks->reads));
         failed |= !(blocks->steps = zeros(plan->word_count + plan->output_count, sizeof *blocks->steps));
         failed |= !(blocks->regions = zeros(plan->region_count, sizeof *blocks->regions));
         failed |= !(blocks->onces = zeros(instructions, sizeof *blocks->onces));
@@ -356,6 +379,8 @@ pg_blocks *pg_blocks_new(const pg_plan *plan, const uint8_t *shared, const pg_lo
 void pg_blocks_free(pg_blocks *blocks) {
     if (!blocks) return;
     free(blocks->shared);
+    free(blocks->use);
+    free(blocks->reads);
     for (size_t i = 0; i < blocks->region_count; i++) {
         pg_block_region *region = &blocks->regions[i];
         for (int k = 0; k < 2; k++) pg_blocks_free(region->body[k]);
@@ -394,14 +419,49 @@ static double fused_once(uint32_t op, const double *in) {
 
 /* ---- a block ---- */
 
-static void load(const pg_blocks *blocks, const pg_place *places, const pg_lanes *inputs, size_t at, size_t lanes) {
-    for (size_t i = 0; i < blocks->plan->input_count; i++) {
+/* How many inputs from this one on lie side by side in each lane. */
+static size_t neighbours(const pg_blocks *blocks, const pg_lanes *inputs, size_t first) {
+    size_t count = 1;
+    while (first + count < blocks->plan->input_count && !blocks->shared[first + count] &&
+           inputs[first + count].stride == inputs[first].stride &&
+           inputs[first + count].at == inputs[first].at + count * sizeof(double))
+        count++;
+    return count;
+}
+
+/* Neighbours into the rows from `row` on; a few lanes at a time, so that what is read and written are lines of memory. */
+static void transpose(double *row, size_t width, const char *from, ptrdiff_t stride, size_t count, size_t lanes) {
+    for (size_t first = 0; first < lanes; first += PG_VECTOR, from += PG_VECTOR * stride) {
+        size_t some = lanes - first < PG_VECTOR ? lanes - first : PG_VECTOR;
+        for (size_t i = 0; i < count; i++)
+            for (size_t k = 0; k < some; k++)
+                memcpy(row + i * width + first + k, from + (ptrdiff_t)k * stride + i * sizeof *row, sizeof *row);
+    }
+}
+
+static int is_readable(const char *at, ptrdiff_t stride, size_t lanes) {
+    return stride == sizeof(double) && (uintptr_t)at % sizeof(double) == 0 && lanes % PG_VECTOR == 0;
+}
+
+static void load(const pg_blocks *blocks, pg_place *places, double *rows, size_t width, const pg_lanes *inputs, size_t at,
+                 size_t lanes) {
+    for (size_t i = 0, count; i < blocks->plan->input_count; i += count) {
+        count = 1;
         if (blocks->shared[i]) continue;
-        double *row = places[blocks->inputs[i]].row;
-        const char *from = inputs[i].at + (ptrdiff_t)at * inputs[i].stride;
-        if (inputs[i].stride == sizeof *row) memcpy(row, from, lanes * sizeof *row);
-        else for (size_t k = 0; k < lanes; k++, from += inputs[i].stride) memcpy(row + k, from, sizeof *row);
-        for (size_t k = lanes; k % PG_VECTOR; k++) row[k] = row[lanes - 1];
+        size_t number = blocks->inputs[i] - blocks->first_row;
+        ptrdiff_t stride = inputs[i].stride;
+        const char *from = inputs[i].at + (ptrdiff_t)at * stride;
+        double **place = &places[blocks->inputs[i]].row, *row = rows + number * width;
+        if (is_readable(from, stride, lanes) && !(blocks->use[number] & PG_COPIED)) {
+            *place = (double *)from;
+            continue;
+        }
+        if (stride == sizeof *row) memcpy(row, from, lanes * sizeof *row);
+        else transpose(row, width, from, stride, count = neighbours(blocks, inputs, i), lanes);
+        for (size_t k = 0; k < count; k++, row += width) {
+            places[blocks->inputs[i] + k].row = row;
+            for (size_t pad = lanes; pad % PG_VECTOR; pad++) row[pad] = row[lanes - 1];
+        }
     }
 }
 
@@ -526,10 +586,29 @@ size_t pg_blocks_bytes(const pg_blocks *blocks, size_t width) {
 
 static size_t least(size_t a, size_t b) { return a < b ? a : b; }
 
-static void run_block(const pg_blocks *blocks, const room *in, const pg_lanes *inputs, size_t at, size_t lanes) {
-    load(blocks, in->places, inputs, at, lanes);
-    for (const pg_step *step = blocks->steps, *end = step + blocks->step_count; step < end; step++)
-        step->kernel(in->places, step, lanes);
+/* On its way into the cache. */
+static void fetch(const double *row, size_t lanes) {
+#if defined(__GNUC__)
+    for (size_t i = 0; i < lanes; i += LINE / sizeof *row) __builtin_prefetch(row + i);
+#else
+    (void)row, (void)lanes;
+#endif
+}
+
+/* Of the caller's rows those that are read next are fetched: each is short, so that no processor foresees them. */
+static void run_block(const pg_blocks *blocks, const room *in, size_t width, const pg_lanes *inputs, size_t at,
+                      size_t lanes) {
+    enum { AHEAD = 16 };
+    const pg_reading *reads = blocks->reads;
+    const pg_step *step = blocks->steps;
+    size_t count = blocks->read_count;
+    load(blocks, in->places, in->rows, width, inputs, at, lanes);
+    for (size_t i = 0; i < least(AHEAD, count); i++) fetch(in->places[reads[i].place].row, lanes);
+    for (size_t i = 0; i <= count; i++) {
+        const pg_step *end = blocks->steps + (i < count ? reads[i].step : blocks->step_count);
+        if (i + AHEAD < count) fetch(in->places[reads[i + AHEAD].place].row, lanes);
+        for (; step < end; step++) step->kernel(in->places, step, lanes);
+    }
 }
 
 static int run_sums(const pg_blocks *blocks, const room *in, size_t width, const pg_lanes *inputs,
@@ -540,7 +619,7 @@ static int run_sums(const pg_blocks *blocks, const room *in, size_t width, const
         memset(in->sums, 0, PG_VECTOR * blocks->plan->output_count * sizeof *in->sums);
         for (size_t at = from; at < end; at += width) {
             size_t lanes = least(width, end - at);
-            run_block(blocks, in, inputs, at, lanes);
+            run_block(blocks, in, width, inputs, at, lanes);
             if (!all_hold(blocks, in->places, lanes)) return 0;
         }
         store_sums(blocks, in->sums, outputs, from / segment);
@@ -559,7 +638,7 @@ int pg_blocks_run(const pg_blocks *blocks, void *memory, size_t width, const pg_
     if (blocks->segment) return run_sums(blocks, &in, width, inputs, outputs, from, to);
     for (size_t at = from; at < to; at += width) {
         size_t lanes = least(width, to - at);
-        run_block(blocks, &in, inputs, at, lanes);
+        run_block(blocks, &in, width, inputs, at, lanes);
         if (failed) check(blocks, in.places, failed + at, lanes);
         store(blocks, in.places, outputs, at, lanes);
     }

@@ -1,4 +1,8 @@
 /* kernels.c: the loops of kernels.inc for each instruction set, and the choice among them. See Note [Kernels]. */
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC optimize("no-tree-ter") /* which would load an operand again for each of its uses */
+#endif
+
 #include "kernels.h"
 
 #include <string.h>

@@ -192,7 +192,9 @@ def _check_outside(compiled: Compiled, variant: Variant) -> None:
 def _into(variant: Variant, batch: Batch, out: Any) -> list[Any]:
     """The arrays of `out` as what a run can fill: no number is moved, and no array is read meanwhile. Else nothing."""
     result = variant.result
-    if out is None or not result.is_plain or not isinstance(variant.program, Program):
+    if out is None or not isinstance(variant.program, Program):
+        return []
+    if isinstance(result, SparseResult) or not result.is_plain:
         return []
     arrays = [array for _, array in _pairs(_shapes(result.structure, batch.lanes), out)]
     if any(np.may_share_memory(array, column) for array in arrays for column in batch.columns):

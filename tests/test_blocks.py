@@ -278,6 +278,10 @@ def test_out():
     out = np.empty((4, 40))
     out[:3] = inputs  # lane for lane
     assert same(replay.run_lanes(list(out[:3]), 40, out)[0], expected).all()
+    swapped = program_of([0.5, 0.3], lambda x, y: [y, x, x - y])
+    out = np.empty((3, 40))
+    out[:2] = x, y = inputs[:2]
+    assert same(swapped.run_lanes(list(out[:2]), 40, out)[0], [y, x, x - y]).all()
 
 
 def test_guards():
