@@ -1,5 +1,5 @@
-/* block_regions.c: see Note [Bodies] in block_regions.h. */
-#include "block_regions.h"
+/* block_regions.c: see Note [Bodies] in block_parts.h. */
+#include "block_parts.h"
 
 #include <string.h>
 

@@ -32,7 +32,7 @@ struct pg_step {
     pg_kernel kernel;
     union {
         const pg_loop *loop;
-        const void *region; /* of block_regions.h */
+        const void *region; /* of block_parts.h */
     };
     uint32_t out, in[PG_MAX_ARITY];
 };

@@ -18,7 +18,8 @@ typedef struct {
 /* A new program with the same inputs, outputs and guards, without sums and dots; NULL where memory runs out. */
 pg_program *pg_optimise(const pg_program *program, pg_optimise_report *report);
 
-/* The last part of that alone: what leads to no output and no guard is left out, in the bodies of regions too. */
+/* The last step of it by itself: what leads to no output and no guard is left out, of loops and conditions too. The
+ * program has no sums and dots. Adds to `dead` and `after` of the report. */
 pg_program *pg_strip(const pg_program *program, pg_optimise_report *report);
 
 #endif

@@ -17,8 +17,10 @@ struct pg_capture {
     PyObject *leaves; /* those made in this capture; at its end they become the outer one's */
     pg_map made;      /* the same, to be looked up */
     uint64_t since;   /* position of its first node of an op */
-    int rolled;       /* of a part that will run more than once, or not at all: guards say where they were taken */
+    int rolled;       /* of a part that will run more than once, or not at all: guards stay in it, with their places */
 };
+
+enum { OWN, OF_PART }; /* what `made` tells of a leaf: whether it was an input of a part that has ended */
 
 /* ---- begin and end ---- */
 
@@ -73,11 +75,26 @@ int pg_capture_made(const pg_node *node) {
 
 pg_capture *pg_capture_outer(const pg_capture *capture) { return capture->outer; }
 
-static int note(pg_capture *capture, pg_node *leaf) {
-    return PyList_Append(capture->leaves, (PyObject *)leaf) < 0 ? -1 : pg_map_set(&capture->made, leaf, 0);
+static int note(pg_capture *capture, pg_node *leaf, int64_t what) {
+    return PyList_Append(capture->leaves, (PyObject *)leaf) < 0 ? -1 : pg_map_set(&capture->made, leaf, what);
 }
 
-int pg_capture_note_leaf(pg_node *leaf) { return note(pg_thread.capture, leaf); }
+int pg_capture_note_leaf(pg_node *leaf) { return note(pg_thread.capture, leaf, OWN); }
+
+int pg_capture_is_of_part(const pg_node *node) {
+    return pg_thread.capture && pg_map_get(&pg_thread.capture->made, node) == OF_PART;
+}
+
+/* What the outer capture needs to know: all leaves are its own too, but the inputs of a part stand for many numbers. */
+static int tell_outer(const pg_capture *capture) {
+    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(capture->leaves); i++) {
+        pg_node *leaf = (pg_node *)PyList_GET_ITEM(capture->leaves, i);
+        if (note(capture->outer, leaf, pg_map_get(&capture->made, leaf)) < 0) return -1;
+    }
+    for (Py_ssize_t i = 0; capture->rolled && i < PyList_GET_SIZE(capture->inputs); i++)
+        if (note(capture->outer, (pg_node *)PyList_GET_ITEM(capture->inputs, i), OF_PART) < 0) return -1;
+    return 0;
+}
 
 PyObject *pg_capture_end(void) {
     pg_capture *capture = pg_thread.capture;
@@ -87,9 +104,7 @@ PyObject *pg_capture_end(void) {
     }
     pg_thread.capture = capture->outer;
     pg_unusual--;
-    int failed = 0;
-    for (Py_ssize_t i = 0; capture->outer && !failed && i < PyList_GET_SIZE(capture->leaves); i++)
-        failed = note(capture->outer, (pg_node *)PyList_GET_ITEM(capture->leaves, i));
+    int failed = capture->outer && tell_outer(capture) < 0;
     PyObject *guards = capture->guards;
     capture->guards = NULL;
     capture_free(capture);
@@ -167,6 +182,17 @@ int pg_capture_depends(pg_node *node) {
 
 /* ---- guards ---- */
 
+int pg_capture_pass_on(PyObject *guard) {
+    pg_node *node = (pg_node *)PyTuple_GET_ITEM(guard, 0);
+    for (pg_capture *at = pg_thread.capture; at; at = at->outer) {
+        int found = depends(at, node);
+        if (found <= 0) return found; /* nor does it on what is further out */
+        if (PyList_Append(at->guards, guard) < 0) return -1;
+        if (at->rolled) break; /* loops.py passes on what does not depend on the inputs of the part */
+    }
+    return 0;
+}
+
 int pg_capture_guard(pg_node *node, int row, const char *kind) {
     int found = pg_capture_depends(node);
     if (found <= 0) return found;
@@ -179,10 +205,7 @@ int pg_capture_guard(pg_node *node, int row, const char *kind) {
     PyObject *guard = Py_BuildValue("(NdsO)", guarded, ((pg_node *)guarded)->data, kind, place ? place : Py_None);
     int failed = !guard || (pg_thread.capture->rolled && !place);
     Py_XDECREF(place);
-    for (pg_capture *at = pg_thread.capture; at && !failed; at = at->outer) {
-        if (!(found = depends(at, node))) break; /* nor does it on what is further out */
-        failed = found < 0 || PyList_Append(at->guards, guard) < 0;
-    }
+    if (!failed) failed = pg_capture_pass_on(guard) < 0;
     Py_XDECREF(guard);
     return failed ? -1 : 0;
 }

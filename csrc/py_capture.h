@@ -16,8 +16,8 @@
 
 #include "py_node.h"
 
-/* Of a list of leaves, of which a part that is `rolled` (pygrad/loops.py) notes the places of its guards: 0, or -1 with an
- * error. */
+/* Of a list of leaves. A part that is `rolled` (pygrad/loops.py) keeps its guards to itself, and notes their places: 0, or
+ * -1 with an error. */
 int pg_capture_begin(PyObject *inputs, int rolled);
 PyObject *pg_capture_end(void);         /* of the innermost: list of (node, number, kind, place or None) */
 PyObject *pg_capture_guards(void);      /* of the innermost, so far (borrowed) */
@@ -26,10 +26,12 @@ pg_capture *pg_capture_outer(const pg_capture *capture);
 
 /* Whether the node depends on the outside of the innermost capture: 1, 0, or -1 with an error. */
 int pg_capture_depends(pg_node *node);
+int pg_capture_is_of_part(const pg_node *node); /* whether it was an input of a part that has ended */
 int pg_capture_note_leaf(pg_node *leaf); /* one that was just made: 0, or -1 with an error */
 
 /* Guards `row` of the node, recorded here (PG_OP_leaf: the node itself), where it depends on the outside: 0 or -1. */
 int pg_capture_guard(pg_node *node, int row, const char *kind);
+int pg_capture_pass_on(PyObject *guard); /* one of a part that has ended, to what is around it: 0 or -1 */
 int pg_capture_truth(pg_node *node);     /* bool(node), guarded: 1, 0, or -1 with an error */
 PyObject *pg_capture_freeze(pg_node *node);
 

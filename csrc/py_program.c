@@ -10,6 +10,7 @@
 
 typedef struct {
     PyObject *inputs, *outputs, *guards, *outside;
+    PyObject *gradients; /* programs of gradients, which are held to the end, so that each is made once */
     pg_program *program;
     pg_map places;      /* of nodes: their values; of a program on operands: where its results are */
     pg_index *results;
@@ -30,6 +31,12 @@ static int note(maker *m, pg_node *node, pg_index value) {
 static pg_index value_of(maker *m, pg_node *node) {
     int64_t place = pg_map_get(&m->places, node);
     if (place >= 0) return (pg_index)place;
+    if (pg_capture_is_of_part(node)) {
+        PyErr_SetString(pg_hooks.capture_error,
+                        "compile: a Value of one step of scan, or of one branch of cond, is used outside of it; return it from "
+                        "there, as part of y or of the result");
+        return PG_NONE;
+    }
     pg_index value = pg_program_constant(m->program, node->data);
     return note(m, node, value) < 0 ? PG_NONE : value;
 }
@@ -104,7 +111,8 @@ static int add_result(maker *m, pg_node *node) {
 static int add_custom(maker *m, pg_node *node) {
     PyObject *closure = node->in[0].many->closure;
     PyObject *numbers = pg_operand_numbers(node);
-    PyObject *capsule = numbers ? PyObject_CallMethod(closure, "gradient_capsule", "dO", node->data, numbers) : NULL;
+    PyObject *made = numbers ? PyObject_CallMethod(closure, "gradient_program", "dO", node->data, numbers) : NULL;
+    PyObject *capsule = made && PyList_Append(m->gradients, made) == 0 ? PyObject_CallMethod(made, "capsule", NULL) : NULL;
     pg_program *gradient = capsule ? PyCapsule_GetPointer(capsule, PG_PROGRAM_CAPSULE) : NULL;
     pg_index *operands = gradient ? operands_of(m, node) : NULL, call = PG_NONE;
     if (operands) {
@@ -114,6 +122,7 @@ static int add_custom(maker *m, pg_node *node) {
     }
     PyMem_Free(operands);
     Py_XDECREF(capsule);
+    Py_XDECREF(made);
     Py_XDECREF(numbers);
     return call == PG_NONE ? -1 : note(m, node, pg_program_result(m->program, call, 0));
 }
@@ -166,12 +175,14 @@ static int add_results(maker *m) {
         PyObject *output = PyList_GET_ITEM(m->outputs, i);
         pg_index value = PG_IS_VALUE(output) ? value_of(m, (pg_node *)output)
                                              : pg_program_constant(m->program, PyFloat_AsDouble(output));
+        if (value == PG_NONE && PyErr_Occurred()) return -1;
         if (value == PG_NONE || pg_program_output(m->program, value) < 0) return memory_error();
     }
     for (Py_ssize_t i = 0; i < PyList_GET_SIZE(m->guards); i++) {
         PyObject *guard = PyList_GET_ITEM(m->guards, i);
         pg_index value = value_of(m, (pg_node *)PyTuple_GET_ITEM(guard, 0));
         double expected = PyFloat_AsDouble(PyTuple_GET_ITEM(guard, 1));
+        if (value == PG_NONE && PyErr_Occurred()) return -1;
         if (value == PG_NONE || pg_program_guard(m->program, value, expected) < 0) return memory_error();
     }
     return 0;
@@ -207,17 +218,21 @@ static pg_node **roots_of(const maker *m, size_t *count) {
 }
 
 pg_program *pg_program_of_nodes(PyObject *inputs, PyObject *outputs, PyObject *guards, PyObject *outside) {
-    maker m = {.inputs = inputs, .outputs = outputs, .guards = guards, .outside = outside};
+    maker m = {.inputs = inputs, .outputs = outputs, .guards = guards, .outside = outside, .gradients = PyList_New(0)};
     pg_order order;
     size_t root_count = 0;
-    pg_node **roots = roots_of(&m, &root_count);
-    if (!roots) return NULL;
+    pg_node **roots = m.gradients ? roots_of(&m, &root_count) : NULL;
+    if (!roots) {
+        Py_XDECREF(m.gradients);
+        return NULL;
+    }
     int failed = pg_order_make_all(&order, roots, root_count, NULL, 0, 0);
     if (!failed) failed = fill(&m, &order, roots, root_count) < 0;
     pg_order_free(&order);
     PyMem_Free(roots);
     pg_map_clear(&m.places);
     PyMem_Free(m.results);
+    Py_DECREF(m.gradients);
     if (!failed) return m.program;
     pg_program_free(m.program);
     return NULL;

@@ -2,6 +2,7 @@
 #include "py_record.h"
 
 #include "py_capture.h"
+#include "py_graph.h"
 #include "py_order.h"
 #include "scalar.h"
 
@@ -41,8 +42,10 @@ static int watch(int op, double y, const pg_arg *args, Py_ssize_t count, PyObjec
     *place = PyObject_CallNoArgs(pg_hooks.place);
     if (!*place) return -1;
     if (isfinite(y)) return 0;
-    PyObject *operands = PyTuple_New(count);
-    for (Py_ssize_t i = 0; operands && i < count; i++) {
+    const pg_node *whole = op == PG_OP_result ? args[0].node : NULL; /* that it is a result of */
+    if (whole) closure = whole->in[0].many->closure;
+    PyObject *operands = whole ? pg_operand_numbers(whole) : PyTuple_New(count);
+    for (Py_ssize_t i = 0; operands && !whole && i < count; i++) {
         PyObject *number = PyFloat_FromDouble(args[i].data);
         if (!number) Py_CLEAR(operands);
         else PyTuple_SET_ITEM(operands, i, number);

@@ -40,8 +40,8 @@ static void spread(marks *m, size_t carries) {
     }
 }
 
-/* The part of a body that is needed, with the inputs and outputs of these numbers. Inner loops may lose something by it,
- * and so they are stripped: to optimise them again would double the work with each level. */
+/* The part of a body that is needed, with the inputs and outputs of these numbers; inner loops and conditions are trimmed
+ * in turn. (Optimising the part once more would double the work with each level of nesting.) */
 static pg_program *part_of(const marks *m, const pg_index *inputs, size_t input_count, const pg_index *outputs,
                            size_t output_count) {
     const pg_program *body = m->body;

@@ -87,6 +87,7 @@ cdef extern from "py_capture.h":
     pg_capture *pg_capture_outer(const pg_capture *capture)
     int pg_capture_depends(pg_node *node) except -1
     int pg_capture_guard(pg_node *node, int row, const char *kind) except -1
+    int pg_capture_pass_on(object guard) except -1
     int pg_capture_refuse(pg_node *node, const char *what, const char *why, const char *instead) except -1
     bint pg_is_capturing()
     bint pg_is_captured(const pg_node *node)
@@ -160,8 +161,8 @@ cdef extern from "program.h":
         pg_guard *guards
         pg_region *regions
         size_t count, input_count, output_count, guard_count, region_count, nested
+    enum: PG_MOST_NESTED
     const pg_callee *pg_program_callee(const pg_program *program)
-    int PG_MOST_NESTED
     pg_program *pg_program_new(size_t inputs)
     void pg_program_free(pg_program *program)
     pg_program *pg_program_copy(const pg_program *program)

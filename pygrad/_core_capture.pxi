@@ -88,3 +88,10 @@ def guard(value, str kind):
     """Guards the number of a Value in the captures under way."""
     if PG_IS_VALUE(value):
         pg_capture_guard(<pg_node *><PyObject *>value, PG_OP_leaf, kind.encode())
+
+
+def pass_on(tuple guard not None):
+    """A guard of a part that has ended becomes one of the captures under way, where it depends on what they follow."""
+    if not PG_IS_VALUE(guard[0]):
+        raise TypeError(f"pass_on: needs a guard of a capture, found {guard!r}")
+    pg_capture_pass_on(guard)

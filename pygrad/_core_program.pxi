@@ -28,6 +28,7 @@ cdef class Program:
     cdef object library                    # which holds them
     cdef pg_optimise_report report
     cdef object blocks  # of the last run over lanes
+    cdef object __weakref__  # custom.py
 
     def __cinit__(self):
         if not making:  # without a program in it any method would crash

@@ -67,9 +67,13 @@ def reordered(Program program not None, list places not None, Py_ssize_t inputs,
         PyMem_Free(found)
 
 
-cdef int check_depth(Program body, str name) except -1:
-    if body.raw.nested >= <size_t>PG_MOST_NESTED:
-        raise ValueError(f"{name}: loops and conditions are nested more than {PG_MOST_NESTED} deep")
+cdef int check_nested(Program body, str name) except -1:
+    from pygrad.errors import CaptureError
+
+    if body.raw.nested >= PG_MOST_NESTED:
+        raise CaptureError(
+            f"{name}: loops and conditions are nested more than {PG_MOST_NESTED} deep; write one of them as Python's own"
+        )
     return 0
 
 
@@ -80,7 +84,6 @@ def rolled_loop(Program body not None, Py_ssize_t carries, Py_ssize_t shared, li
     Outputs are what is carried at the end, and the elements of what is stacked, one stack after another. In `arrays` stands
     None, or an array of float64 that is no input but constant.
     """
-    check_depth(body, "scan")
     cdef Py_ssize_t i, k, free = sum_of_none(arrays), at = carries + shared
     cdef Builder builder = Builder(at + free * length)
     cdef pg_index *operands = indices(at + len(arrays))
@@ -88,6 +91,7 @@ def rolled_loop(Program body not None, Py_ssize_t carries, Py_ssize_t shared, li
     cdef pg_index loop, stack
     cdef pg_region region
     cdef const double[::1] numbers
+    check_nested(body, "scan")
     memset(&region, 0, sizeof(region))
     try:
         elements = indices(length)
@@ -129,13 +133,13 @@ cdef Py_ssize_t sum_of_none(list items):
 def rolled_cond(Program holds not None, Program holds_not not None, Py_ssize_t shared):
     """The program of a condition: its inputs are a truth and the inputs that both have, of which the last are shared with
     what is around; its outputs are those that both have."""
-    check_depth(holds, "cond")
-    check_depth(holds_not, "cond")
     cdef size_t inputs = holds.raw.input_count
     cdef Builder builder = Builder(<Py_ssize_t>inputs + 1)
     cdef pg_index *operands = indices(<Py_ssize_t>inputs + 1)
     cdef pg_region region
     cdef pg_index cond
+    check_nested(holds, "cond")
+    check_nested(holds_not, "cond")
     memset(&region, 0, sizeof(region))
     try:
         for i in range(inputs + 1):

@@ -3,13 +3,29 @@
 from __future__ import annotations
 
 import sys
+import threading
 from collections.abc import Callable
 from typing import Any
+from weakref import WeakValueDictionary
 
 from pygrad import _core
 from pygrad._core import Program, Value
 
 __all__ = ["custom_op"]
+
+MOST_ORDERS = 8  # where gradients call their own op, or each other's: each order is a program within the one before
+
+
+class _Making(threading.local):
+    """The gradients whose programs are made at the moment, one for the other."""
+
+    depth = 0
+
+    def __init__(self) -> None:
+        self.kept: list[Program] = []  # until the outermost one is done
+
+
+_making = _Making()
 
 
 class CustomOp:
@@ -24,7 +40,8 @@ class CustomOp:
         self.__name__ = self.__qualname__ = name
         self.__module__ = module
         self.__doc__ = value.__doc__
-        self._programs: dict[int, Program] = {}  # of the gradient, by the number of operands
+        # Of the gradient, by the number of operands and by depth. Not held: they may hold the op in turn, unseen by gc.
+        self._programs: WeakValueDictionary[tuple[int, int], Program] = WeakValueDictionary()
 
     def __call__(self, *operands: Any) -> Any:
         y = self.value(*_core.numbers_of(operands))
@@ -45,25 +62,33 @@ class CustomOp:
         """The value, for a program that calls back."""
         return (_core.as_float(self.value(*operands), self.__name__),)
 
-    def gradient_capsule(self, y: float, operands: tuple[float, ...]) -> Any:
+    def gradient_program(self, y: float, operands: tuple[float, ...]) -> Program:
         """The program of the gradient, from (g, y, *operands), captured at these numbers: for py_program.c."""
-        count = len(operands)
-        if count not in self._programs:
-            self._programs[count] = self._gradient_program([1.0, y, *operands])
-        return self._programs[count].capsule()
+        key = len(operands), _making.depth
+        program = self._programs.get(key)
+        if program is None:
+            program = self._programs[key] = self._gradient_program([1.0, y, *operands])
+        if _making.depth:
+            _making.kept.append(program)
+        return program
 
     def _gradient_program(self, numbers: list[float]) -> Program:
         """Captured where the gradient is written for Values and goes one way; else one that calls back too."""
         inputs, count = [Value(number) for number in numbers], len(numbers)
+        _making.depth += 1
         try:
-            program, outside, _ = _core.capture(lambda: (self._on_values(inputs), None), inputs)
-            if not outside and program.counts == (count, count - 2, 0):
-                return program
+            if _making.depth <= MOST_ORDERS:
+                program, outside, _ = _core.capture(lambda: (self._on_values(inputs), None), inputs)
+                if not outside and program.counts == (count, count - 2, 0):
+                    return program
         except Exception:  # whatever a gradient that is written for floats does with a Value
             pass
-        op = CustomOp(self.value, self.gradient, self.__name__, self.__module__)  # one that is not kept by itself
+        finally:
+            _making.depth -= 1
+            if not _making.depth:
+                _making.kept.clear()
         refusal = _core.rolled_call(_Refusal(self.__name__), count + 2, count)
-        return _core.rolled_call(_Gradient(op), count, count - 2, refusal)
+        return _core.rolled_call(_Gradient(self), count, count - 2, refusal)
 
     def _on_values(self, inputs: list[Value]) -> list[Any]:
         g, y, *operands = inputs

@@ -7,7 +7,7 @@ is captured by itself, once, and becomes the body of one instruction: see Note [
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -165,10 +165,17 @@ class _Part:
 
         with enable_grad():
             self.program, self.outside, (self.structure, guards) = _core.capture(call, inputs, True)
-        depends = _core.depending(self.program, list(range(len(inputs))))
-        self.guards = [i for i, own in enumerate(depends) if own]  # the others are guards of the whole
-        self.kinds = [guards[i][2:] for i in self.guards]
+        self.guards = list(zip(guards, _core.depending(self.program, list(range(len(inputs)))), strict=True))
+        self.own = [i for i, (_, is_own) in enumerate(self.guards) if is_own]  # the others are guards of the whole
         self.name = name
+
+    def guard_whole(self, own: Iterator[Any]) -> None:
+        """Guards what is around, in the order in which the part met its guards; `own` are its own ones, as results."""
+        for guard, is_own in self.guards:
+            if is_own:
+                _core.guard(next(own), self.name)
+            else:
+                _core.pass_on(guard)
 
 
 class _Scan:
@@ -211,13 +218,14 @@ class _Scan:
             return _stepped(self.f, refill(self.carry, iter(before)), refill(self.steps[at], iter(x)))
 
         part = _Part("scan", run, [*before, *x])
-        if part.kinds:
-            kind, place = part.kinds[0]
+        if part.own:
+            _, _, kind, place = part.guards[part.own[0]][0]
             raise CaptureError(
                 f"scan: f goes a way of its own at {place[0]}:{place[1]} in {place[2]}, by {kind} of a number of the "
                 "step, and in a compiled function all steps are the same; write it with pygrad.where, or with "
                 "pygrad.cond"
             )
+        part.guard_whole(iter(()))
         if not part.outside and not any(map(_follows, [*self.carried, *self._free()])):
             return _run(self.f, self.carry, self.steps, self.reverse)
         return self._applied(part)
@@ -283,11 +291,11 @@ def _applied_cond(truth: Any, given: list[Any], holds: _Part, fails: _Part) -> A
     """Both bodies take what both read. Guards in a branch are results, which are as expected in the other branch."""
     outside = {id(value): value for part in (holds, fails) for value in part.outside}
     at = {key: len(given) + i for i, key in enumerate(outside)}
-    expected = {part: [part.program.expected()[i] for i in part.guards] for part in (holds, fails)}
+    expected = {part: [part.program.expected()[i] for i in part.own] for part in (holds, fails)}
     bodies: list[Program] = []
     for part, is_first in ((holds, True), (fails, False)):
         places = [*range(len(given)), *(at[id(value)] for value in part.outside)]
-        program = part.program.with_guards_put_out(part.guards)
+        program = part.program.with_guards_put_out(part.own)
         own: list[Any] = list(range(part.program.counts[1], program.counts[1]))
         guards = [*own, *expected[fails]] if is_first else [*expected[holds], *own]
         outputs = [*range(part.program.counts[1]), *guards]
@@ -295,6 +303,7 @@ def _applied_cond(truth: Any, given: list[Any], holds: _Part, fails: _Part) -> A
     program = _core.rolled_cond(bodies[0], bodies[1], len(outside))
     found = Applied(program, "cond")([truth, *given, *outside.values()])
     count = holds.program.counts[1]
-    for value in found[count:]:
-        _core.guard(value, "cond")
+    own_guards = iter(found[count:])
+    for part in (holds, fails):
+        part.guard_whole(own_guards)
     return refill(holds.structure, iter(found))

@@ -1,7 +1,9 @@
 """Ops of the user's own: custom_op to any order, in both modes, its constants and its errors; backward_fn beside it."""
 
+import gc
 import math as stdlib_math
 import pickle
+import weakref
 
 import numpy as np
 import pytest
@@ -311,3 +313,43 @@ def test_backward_fn_of_other_nodes():
     y.backward_fn()
     assert x.grad == 12.0
     assert x.backward_fn is None
+
+
+# ---- in programs
+
+
+def ops_of_each_other():
+    sine = custom_op(stdlib_math.sin, lambda g, y, a: g * cosine(a), name="sine")
+    cosine = custom_op(stdlib_math.cos, lambda g, y, a: -g * sine(a), name="cosine")
+    return sine
+
+
+def op_of_itself():
+    exp = custom_op(stdlib_math.exp, lambda g, y, a: g * exp(a), name="exp")
+    return exp
+
+
+def op_on_floats():
+    exp = custom_op(stdlib_math.exp, lambda g, y, a: g * exp(float(a)), name="exp")
+    return exp
+
+
+@pytest.mark.parametrize("make", [ops_of_each_other, op_of_itself])
+def test_a_gradient_may_call_its_op_again(make):
+    op = make()
+    found, wanted = pygrad.compile(lambda x: op(x)), lambda x: op(x)
+    for _ in range(5):
+        found, wanted = pygrad.grad(found), pygrad.grad(wanted)
+        assert found(0.7) == pytest.approx(wanted(0.7), rel=1e-14)
+
+
+@pytest.mark.parametrize("make", [ops_of_each_other, op_of_itself, op_on_floats])
+def test_an_op_is_freed_with_the_programs_that_call_it(make):
+    op = make()
+    reference = weakref.ref(op)
+    fast = pygrad.grad(pygrad.compile(lambda x, op=op: op(x)))
+    assert fast(0.5) > 0
+    del op, fast
+    for _ in range(2):  # first the compiled function, whose programs gc does not see into, then the op
+        gc.collect()
+    assert reference() is None

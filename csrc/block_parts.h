@@ -1,13 +1,14 @@
-/* block_regions.h: loops and conditions over a block of lanes. Owns what of pg_blocks they share with blocks.c, and
- * what they do in a run; a part of blocks.h.
+/* block_parts.h: the inside of blocks.h, which three files share: block_places.c makes of a plan steps that name the
+ * places of their operands, blocks.c runs them, and block_regions.c is what loops and conditions do in a run. The first
+ * places hold numbers, one a constant or a shared value, the others addresses of rows.
  *
  * Note [Bodies]. A body is a pg_blocks of its own, with memory of its own inside that of the whole, where its inputs
  * are addresses of rows: so a step copies no operand that is a row. What is carried on trades its row with what was
  * carried, where it is computed in the step and carried once; else it is copied, into one of two rows by turns. What is
  * a number around is one in the body; what is carried is a row. An array is a list of places, a number or a row each.
  * Where lanes want both branches of a condition, both run, and each takes its own. */
-#ifndef PG_BLOCK_REGIONS_H
-#define PG_BLOCK_REGIONS_H
+#ifndef PG_BLOCK_PARTS_H
+#define PG_BLOCK_PARTS_H
 
 #include "blocks.h"
 
@@ -36,7 +37,6 @@ typedef struct {
     uint32_t place, step;
 } pg_reading; /* of an input's row: the first */
 
-/* How blocks.c and this file see a pg_blocks. */
 enum { PG_READ = 1, PG_COPIED = 2 };
 struct pg_blocks {
     const pg_plan *plan;
@@ -55,5 +55,9 @@ static inline int pg_is_number(const pg_blocks *blocks, uint32_t place) { return
 
 /* A row of one number. */
 double *pg_filled(double *row, double number, size_t lanes);
+
+/* The loop from elsewhere for an opcode, or NULL; and a call of it, on rows alone. */
+const pg_loop *pg_loop_for(const pg_blocks *blocks, uint32_t op);
+void pg_call_loop(double *a, double *b, double *y, const pg_loop *loop, size_t lanes);
 
 #endif
