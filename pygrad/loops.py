@@ -85,7 +85,7 @@ def _held(number: Any) -> Any:
 
 def _held_steps(steps: Sequence[Any]) -> Sequence[Any]:
     """Nodes of their own for the numbers of xs, column by column."""
-    if isinstance(steps, range) or steps[0] is None:
+    if isinstance(steps, range) or steps[0] is None or all(type(x) is float for x in steps):
         return steps
     rows = [flatten(x) for x in steps]
     if not any(isinstance(number, Value) for row in rows for number in row):
@@ -123,6 +123,8 @@ def _in_pieces(
 ) -> tuple[Any, Any]:
     """A loop over pieces of `size` steps, which the reverse pass runs again from what each began with, and the rest."""
     whole = len(steps) // size * size
+    steps = _held_steps(steps)  # before all of them, as the loop itself does it
+    carry = map_structure(_held, carry)
     is_counted = _is_counted(steps)
     pieces = [None if is_counted else list(steps[i : i + size]) for i in range(0, whole, size)]
     parts: dict[bool, list[Any]] = {True: [], False: []}
