@@ -459,6 +459,16 @@ pg_plan *pg_plan_make(const pg_program *program) {
     return NULL;
 }
 
+double pg_plan_work(const pg_plan *plan) {
+    double work = (double)plan->instruction_count;
+    for (size_t i = 0; i < plan->region_count; i++) {
+        const pg_plan_region *region = &plan->regions[i];
+        double steps = region->op == PG_OP_loop ? (double)region->length : 1;
+        for (int k = 0; k < 2; k++) work += region->body[k] ? steps * pg_plan_work(region->body[k]) : 0;
+    }
+    return work;
+}
+
 void pg_plan_free(pg_plan *plan) {
     if (!plan) return;
     for (size_t i = 0; i < plan->region_count; i++) {

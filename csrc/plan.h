@@ -57,6 +57,9 @@ struct pg_plan {
 pg_plan *pg_plan_make(const pg_program *program);
 void pg_plan_free(pg_plan *plan);
 
+/* About how many instructions a run goes through: those of bodies once a step. */
+double pg_plan_work(const pg_plan *plan);
+
 static inline int pg_plan_arity(uint32_t op) { return op < PG_FUSED_FIRST ? pg_ops[op].arity : 3; }
 
 #endif

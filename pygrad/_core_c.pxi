@@ -210,6 +210,7 @@ cdef extern from "plan.h":
         int calls
     pg_plan *pg_plan_make(const pg_program *program)
     void pg_plan_free(pg_plan *plan)
+    double pg_plan_work(const pg_plan *plan)
 
 cdef extern from "interpret.h":
     int PG_CALL_FAILED

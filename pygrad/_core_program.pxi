@@ -245,6 +245,12 @@ cdef class Program:
         """(inputs, outputs, guards)."""
         return self.raw.input_count, self.raw.output_count, self.raw.guard_count
 
+    @property
+    def work(self):
+        """About how many instructions a run goes through, a float: those of a loop once a step."""
+        self.prepare()
+        return pg_plan_work(self.plan)
+
     def expected(self):
         """What the guards must find, in their order."""
         return [self.raw.guards[i].expected for i in range(self.raw.guard_count)]

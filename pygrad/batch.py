@@ -142,7 +142,7 @@ class Recycled:
             self._arrays.append(array)
 
 
-def _outputs(compiled: Compiled, batch: Batch, threads: int, out: Any = None) -> tuple[Result, Any]:
+def _outputs(compiled: Compiled, batch: Batch, threads: int | None, out: Any = None) -> tuple[Result, Any]:
     """(result, rows): the structure, and a row of all lanes for each of its numbers; None where they are in `out`."""
     lanes = batch.lanes
     parts: list[tuple[Result, Any, Any]] = []  # of each variant met: its result, its lanes, their rows
@@ -154,8 +154,9 @@ def _outputs(compiled: Compiled, batch: Batch, threads: int, out: Any = None) ->
         some = batch if first else batch.part(waiting)
         room = into or compiled.recycled.take((variant.program.counts[1], lanes)) if first else None
         found, failed = variant.program.run_lanes(
-            variant.columns(some.columns), len(waiting), out=room, threads=threads
-        )
+            variant.columns(some.columns), len(waiting), out=room,
+            threads=threads or _threads(variant.program, len(waiting)),
+        )  # fmt: skip
         held = failed < 0
         if first and held.all():
             if into:
@@ -211,12 +212,15 @@ def _rows(array: Any) -> list[Any]:
     return [rows for part in array for rows in _rows(part)]
 
 
-def _sums(compiled: Compiled, batch: Batch, threads: int, segment: int) -> tuple[Result, Any]:
+def _sums(compiled: Compiled, batch: Batch, threads: int | None, segment: int) -> tuple[Result, Any]:
     """(result, rows): the structure, and a row of the sums over segments for each of its numbers."""
     variant = compiled.variant(batch.arguments(0))
     _check_outside(compiled, variant)
     if isinstance(variant.program, Program):
-        sums = variant.program.run_sums(variant.columns(batch.columns), batch.lanes, segment, threads=threads)
+        sums = variant.program.run_sums(
+            variant.columns(batch.columns), batch.lanes, segment,
+            threads=threads or _threads(variant.program, batch.lanes),
+        )  # fmt: skip
         if sums is not None:
             rows = _placed(variant.result, sums.T, lambda number: _repeated(number, batch.lanes, segment))
             return variant.result, rows
@@ -353,6 +357,11 @@ def usable_cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
+def _threads(program: Any, lanes: int) -> int:
+    """As many as there are cores, if each has enough to do: starting one takes as long as some 500,000 instructions."""
+    return max(1, min(usable_cores(), int(program.work * lanes / 2_500_000)))
+
+
 def _piece(compiled: Compiled, args: tuple[Any, ...], kwargs: dict[str, Any], segment: int) -> tuple[Any, Any]:
     """What a worker does: the lanes that it was given, in one thread."""
     batch = Batch(compiled, args, kwargs)
@@ -393,9 +402,9 @@ def map_lanes(
         _check_outside(compiled, compiled.variant(batch.arguments(0)))  # which is captured, and so sent along
         result, rows = _through(executor, compiled, args, kwargs, batch.lanes, segment)
     elif segment:
-        result, rows = _sums(compiled, batch, threads or usable_cores(), segment)
+        result, rows = _sums(compiled, batch, threads, segment)
     else:
-        result, rows = _outputs(compiled, batch, threads or usable_cores(), out)
+        result, rows = _outputs(compiled, batch, threads, out)
     if rows is None:
         return out
     if segment:

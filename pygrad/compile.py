@@ -173,9 +173,10 @@ class Compiled(_core.Replayer, transforms.Transformable):
         result: one of shape (n,) for a number, (n, ...) for a list or array of numbers. Of a sparse Jacobian (data of
         shape (n, entries), indices, indptr). Ints come out as floats too, since another lane may have others.
 
-        Lanes run in blocks without the GIL, in as many threads as there are cores unless `threads` says otherwise, or
-        in pieces through `executor`, any that has submit() as concurrent.futures have it. Neither changes a bit of what
-        a lane gives (docs/limits.md tells of lanes at the very edge of a branch). Elementary functions are NumPy's,
+        Lanes run in blocks without the GIL, in as many threads as there are cores with enough to do for each, unless
+        `threads` says how many, or in pieces through `executor`, any that has submit() as concurrent.futures have it.
+        Neither changes a bit of what a lane gives (docs/limits.md tells of lanes at the very edge of a branch).
+        Elementary functions are NumPy's,
         within the ulps of tests/contract.py of a single call. A batch whose lanes branch differently is split by
         variant. With `out`, arrays of float64 in the structure of the result, with any strides, are filled.
 

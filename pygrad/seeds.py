@@ -40,6 +40,10 @@ class SeededJacobian:
     def counts(self) -> tuple[int, int, int]:
         return self.inputs, len(self._outputs), self._guards
 
+    @property
+    def work(self) -> float:
+        return self._program.work + self._seeds.shape[1] * self._sweep.work
+
     def expected(self) -> list[float]:
         return self._program.expected()
 

@@ -17,7 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import pygrad
-from pygrad import CaptureError, grad, hessian, hvp, jacobian, value_and_grad
+from pygrad import CaptureError, batch, grad, hessian, hvp, jacobian, value_and_grad
 
 ROOT = Path(__file__).parent.parent
 rng = np.random.default_rng(3)
@@ -480,3 +480,16 @@ def test_values_from_outside_within_a_transform():
     assert grad(lambda w: loss(w, pygrad.no_grad))(2.0) == 4.0
     with pytest.raises(CaptureError):
         pygrad.compile(loss)(2.0)
+
+
+def test_threads_are_started_where_there_is_work_for_them(monkeypatch):
+    asked = []
+    monkeypatch.setattr(batch, "usable_cores", lambda: 8)
+    inner = batch._threads
+    monkeypatch.setattr(batch, "_threads", lambda program, lanes: asked.append(inner(program, lanes)) or asked[-1])
+    short = pygrad.compile(lambda x: 2.0 * x)
+    long = pygrad.compile(lambda x: pygrad.scan(lambda c, _: (pygrad.sin(c) + x, None), x, length=5000)[0])
+    short.map(np.zeros(1000))
+    long.map(np.zeros(1000))
+    long.map(np.zeros(1000), threads=2)
+    assert asked == [1, 4]
