@@ -19,8 +19,9 @@ typedef struct {
     pg_index *table; /* open addressing by what an instruction computes; PG_NONE where free */
     size_t slots;    /* a power of two, more than twice as many as there will be instructions */
     optimised_body *bodies;
-    pg_index *made;    /* the loops, conditions, calls and arrays made so far */
-    size_t body_count, made_count;
+    pg_index *made;    /* the loops, conditions, calls and arrays made so far, */
+    uint64_t *hashes;  /* and what tells most of them apart */
+    size_t body_count, made_count, made_room;
     pg_optimise_report *report;
 } builder;
 
@@ -263,32 +264,49 @@ static int is_same_region(const builder *b, pg_index value, int op, const pg_reg
 }
 
 /* What was made, to be found again; or PG_NONE. */
-static pg_index noted(builder *b, pg_index value) {
-    pg_index *moved = realloc(b->made, (b->made_count + 1) * sizeof *moved);
-    if (!moved) return PG_NONE;
-    b->made = moved;
+static pg_index noted(builder *b, pg_index value, uint64_t hash) {
+    if (b->made_count == b->made_room) {
+        size_t room = b->made_room ? 2 * b->made_room : 16;
+        pg_index *made = realloc(b->made, room * sizeof *made);
+        if (!made) return PG_NONE;
+        b->made = made;
+        uint64_t *hashes = realloc(b->hashes, room * sizeof *hashes);
+        if (!hashes) return PG_NONE;
+        b->hashes = hashes;
+        b->made_room = room;
+    }
+    b->hashes[b->made_count] = hash;
     return b->made[b->made_count++] = value;
+}
+
+static uint64_t hash_of_region(int op, const pg_region *region, const pg_index *operands, size_t count) {
+    uint64_t hash = mix(mix((uint64_t)op, (uintptr_t)region->body[0]), (uintptr_t)region->body[1]);
+    for (size_t i = 0; i < count; i++) hash = mix(hash, operands[i]);
+    return hash;
 }
 
 /* The region on these operands: the one that is there already, which from now on may save more, or a new one. */
 static pg_index region_on(builder *b, int op, const pg_region *region, const pg_index *operands, size_t count) {
+    uint64_t hash = hash_of_region(op, region, operands, count);
     for (size_t i = 0; i < b->made_count; i++) {
-        if (!is_same_region(b, b->made[i], op, region, operands, count)) continue;
+        if (b->hashes[i] != hash || !is_same_region(b, b->made[i], op, region, operands, count)) continue;
         pg_region_of(b->to, b->made[i])->saves |= region->saves;
         b->report->merged++;
         return b->made[i];
     }
-    return noted(b, pg_program_region(b->to, op, region, operands, count));
+    return noted(b, pg_program_region(b->to, op, region, operands, count), hash);
 }
 
 /* The same for an array of constants. */
 static pg_index array_of(builder *b, const double *numbers, size_t count) {
+    uint64_t hash = mix(PG_OP_array, count);
+    for (size_t i = 0; i < count; i++) hash = mix(hash, bits_of(numbers[i]));
     for (size_t i = 0; i < b->made_count; i++) {
         const pg_instruction *array = &b->to->code[b->made[i]];
-        if (array->op != PG_OP_array || array->in[1] != count) continue;
+        if (b->hashes[i] != hash || array->op != PG_OP_array || array->in[1] != count) continue;
         if (memcmp(b->to->constants + array->in[0], numbers, count * sizeof *numbers) == 0) return b->made[i];
     }
-    return noted(b, pg_program_array(b->to, numbers, count));
+    return noted(b, pg_program_array(b->to, numbers, count), hash);
 }
 
 static pg_index rebuilt_list(builder *b, const pg_program *from, pg_index value, const pg_index *places) {
@@ -491,6 +509,7 @@ pg_program *pg_optimise(const pg_program *program, pg_optimise_report *report) {
     for (size_t i = 0; i < b.body_count; i++) pg_program_free(b.bodies[i].to);
     free(b.bodies);
     free(b.made);
+    free(b.hashes);
     free(b.table);
     free(places);
     return result;

@@ -33,8 +33,8 @@ static pg_index value_of(maker *m, pg_node *node) {
     if (place >= 0) return (pg_index)place;
     if (pg_capture_is_of_part(node)) {
         PyErr_SetString(pg_hooks.capture_error,
-                        "compile: a Value of one step of scan, or of one branch of cond, is used outside of it; return it from "
-                        "there, as part of y or of the result");
+                        "compile: a Value of one step of scan, or of one branch of cond, is used outside of it; return it "
+                        "from there, as part of y or of the result");
         return PG_NONE;
     }
     pg_index value = pg_program_constant(m->program, node->data);

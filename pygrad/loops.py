@@ -33,13 +33,15 @@ def scan(
     each y. With `reverse` the last x comes first; ys stay in the order of xs.
 
     Outside of a compiled function that is a Python loop, and everything in it is recorded as usual. In a function that
-    is compiled, f runs once: the program holds one step, which a replay runs for each x. Its reverse pass keeps what is
-    carried, not what is computed in between; with `checkpoint`, about the square root of that, for which each step
-    is computed once more. There f must go the same way in every step: `if` on a number of the step is an error, for
-    which `where` and `cond` are the way out.
+    is compiled, the program holds one step, captured from one call of f (two with `checkpoint`), which a replay runs
+    for each x. A Value of the step is an error outside of it, unless f returns it. The reverse pass keeps what is
+    carried, not what is computed in between; with `checkpoint`, about the square root of that, for which each step is
+    computed once more. f must go the same way in every step: `if` on a number of the step is an error, for which
+    `where` and `cond` are the way out.
 
     Raises ValueError where there is no step, or xs and length do not agree; TypeError where f changes the structure of
-    what it carries; CaptureError where a step branches, in a compiled function.
+    what it carries; in a compiled function CaptureError where a step branches, a Value of it is used outside, or
+    loops and conditions are nested more than 32 deep.
 
     >>> from pygrad import compile, grad, scan
     >>> def compound(rate, years):
@@ -64,6 +66,8 @@ def _steps(xs: Iterable[Any] | None, length: int | None) -> Sequence[Any]:
             raise ValueError("scan: needs xs, or a length")
         steps = [None] * length
     else:
+        if isinstance(xs, dict) or (isinstance(xs, np.ndarray) and xs.ndim == 0):
+            raise TypeError(f"scan: xs must hold an x for each step, found {xs!r}; zip() makes one sequence of several")
         steps = xs if isinstance(xs, (list, tuple, range, np.ndarray)) else list(xs)
         if length is not None and length != len(steps):
             raise ValueError(f"scan: length is {length}, and xs has {len(steps)} elements")
@@ -220,6 +224,8 @@ class _Scan:
             return _stepped(self.f, refill(self.carry, iter(before)), refill(self.steps[at], iter(x)))
 
         part = _Part("scan", run, [*before, *x])
+        if not part.outside and not any(map(_follows, [*self.carried, *self._free()])):
+            return _run(self.f, self.carry, self.steps, self.reverse)  # numbers alone
         if part.own:
             _, _, kind, place = part.guards[part.own[0]][0]
             raise CaptureError(
@@ -228,8 +234,6 @@ class _Scan:
                 "pygrad.cond"
             )
         part.guard_whole(iter(()))
-        if not part.outside and not any(map(_follows, [*self.carried, *self._free()])):
-            return _run(self.f, self.carry, self.steps, self.reverse)
         return self._applied(part)
 
     def _free(self) -> list[Any]:

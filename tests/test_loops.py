@@ -192,7 +192,24 @@ def test_under_no_grad_a_loop_is_frozen():
     assert fast(2.0) == (8.0, 4.0)
 
 
+def test_a_loop_of_numbers_alone_may_branch():
+    fast = pygrad.compile(lambda x: x * scan(lambda c, _: (c * 2 if c < 5 else c + 1, None), 1.0, length=4)[0])
+    assert fast(3.0) == 27.0
+
+
+def test_many_loops_are_told_apart():
+    def f(x):
+        for i in range(300):
+            x = scan(lambda c, _, i=i: (c * (1.0 + 0.001 * i), None), x, length=2)[0] / (1.0 + 0.001 * i) ** 2
+        return x
+
+    assert pygrad.value_and_grad(pygrad.compile(f))(1.5) == pygrad.value_and_grad(f)(1.5)
+
+
 def test_bad_loops_say_what_is_wrong():
+    for xs in ({"a": [1.0]}, np.array(1.0)):
+        with pytest.raises(TypeError, match=r"^scan: xs must hold an x for each step, found"):
+            scan(lambda c, x: (c, x), 1.0, xs)
     with pytest.raises(ValueError, match=r"^scan: needs xs, or a length$"):
         scan(lambda c, x: (c, x), 1.0)
     with pytest.raises(ValueError, match=r"^scan: length is 2, and xs has 1 elements$"):
