@@ -47,7 +47,6 @@ class Compiled(_core.Replayer, transforms.Transformable):
         self.backend = backend
         functools.update_wrapper(self, f, updated=())  # what hangs on f stays there
         self.function = f
-        self.eager = f if derivative else functools.wraps(f)(lambda *args, **kwargs: self._on_values(args, kwargs))
         self.as_values = as_values
         self.static = static_of(f, static)
         self.limit = variants
@@ -59,6 +58,13 @@ class Compiled(_core.Replayer, transforms.Transformable):
         self.recycled = Recycled()
         self._latest: Tree | None = None
         self._elements: Compiled | None = None
+
+    @property
+    def eager(self) -> Callable[..., Any]:
+        """The function as part of a graph around it; made anew, lest a cycle leave the programs to the collector."""
+        if self.derivative:
+            return self.function
+        return functools.wraps(self.function)(lambda *args, **kwargs: self._on_values(args, kwargs))
 
     def call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """A call that the Replayer did not know how to replay."""

@@ -3,7 +3,9 @@
 import collections
 import dataclasses
 import functools
+import gc
 import itertools
+import weakref
 
 import numpy as np
 import pytest
@@ -426,6 +428,23 @@ def test_what_an_op_of_the_user_s_raises_comes_through():
     wrong = pygrad.custom_op(lambda a: "text" if a > 1 else a, lambda g, y, a: g, name="wrong")
     with pytest.raises(TypeError, match=r"^wrong: must be a real number, found 'text' of type str$"):
         pygrad.compile(lambda x: wrong(x) * 1)(0.5) and pygrad.compile(lambda x: wrong(x) * 1).capture(0.5)(2.0)
+
+
+def test_what_is_dropped_is_freed_without_the_collector():
+    def in_a_graph(f):
+        return pygrad.grad(lambda x: f(x) * x)(2.0)
+
+    gc.collect()
+    gc.disable()
+    try:
+        fast = pygrad.compile(lambda x: x * x)
+        slope = pygrad.grad(fast)
+        assert (fast(3.0), slope(3.0), in_a_graph(fast)) == (9.0, 6.0, 12.0)
+        left = [weakref.ref(fast), weakref.ref(slope)]
+        del fast, slope
+        assert [ref() for ref in left] == [None, None]
+    finally:
+        gc.enable()
 
 
 # ---- looking at it
