@@ -4,19 +4,10 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "check.h"
 #include "emit_c.h"
 #include "emit_layout.h"
 #include "regions.h"
-
-static int failures;
-
-#define CHECK(condition)                                                   \
-    do {                                                                   \
-        if (!(condition)) {                                                \
-            printf("%s:%d: %s\n", __FILE__, __LINE__, #condition);         \
-            failures++;                                                    \
-        }                                                                  \
-    } while (0)
 
 #ifndef FIRST_SEED
 #define FIRST_SEED 0

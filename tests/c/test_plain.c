@@ -5,18 +5,9 @@
 #include <string.h>
 
 #include "blocks.h"
+#include "check.h"
 #include "formula.h"
 #include "scalar.h"
-
-static int failures;
-
-#define CHECK(condition)                                                   \
-    do {                                                                   \
-        if (!(condition)) {                                                \
-            printf("%s:%d: %s\n", __FILE__, __LINE__, #condition);         \
-            failures++;                                                    \
-        }                                                                  \
-    } while (0)
 
 static int same(double a, double b) { return (a != a && b != b) || memcmp(&a, &b, sizeof a) == 0; }
 

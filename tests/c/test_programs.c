@@ -4,20 +4,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "check.h"
 #include "emit_c.h"
 #include "emit_rows.h"
 #include "optimise.h"
 #include "serialize.h"
-
-static int failures;
-
-#define CHECK(condition)                                                   \
-    do {                                                                   \
-        if (!(condition)) {                                                \
-            printf("%s:%d: %s\n", __FILE__, __LINE__, #condition);         \
-            failures++;                                                    \
-        }                                                                  \
-    } while (0)
 
 /* Every row once, a sum, a dot, a guard; `length` more rows, each on the one before. */
 static pg_program *made(size_t length) {

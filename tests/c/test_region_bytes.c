@@ -3,18 +3,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "check.h"
 #include "regions.h"
 #include "serialize.h"
-
-static int failures;
-
-#define CHECK(condition)                                                   \
-    do {                                                                   \
-        if (!(condition)) {                                                \
-            printf("%s:%d: %s\n", __FILE__, __LINE__, #condition);         \
-            failures++;                                                    \
-        }                                                                  \
-    } while (0)
 
 enum { SUM_AT = 24, PROGRAMS_AT = 32, MOST = 1 << 16 }; /* Note [Format] in serialize.h */
 
