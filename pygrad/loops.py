@@ -100,12 +100,13 @@ def _held_steps(steps: Sequence[Any]) -> Sequence[Any]:
     return [refill(x, iter(row)) for x, row in zip(steps, rows, strict=True)]
 
 
-def _stepped(f: Callable[[Any, Any], tuple[Any, Any]], carry: Any, x: Any) -> tuple[Any, Any]:
+def _stepped(f: Callable[[Any, Any], tuple[Any, Any]], carry: Any, x: Any, key: Any) -> tuple[Any, Any]:
+    """A step; `key` is what key_of says of each carry."""
     out = f(carry, x)
     if not (isinstance(out, tuple) and len(out) == 2):
         raise TypeError(f"scan: f must return (carry, y), found {out!r} of type {type(out).__name__}")
     after, y = map_structure(_held, out)
-    if key_of(after) != key_of(carry):
+    if key_of(after) != key:
         raise TypeError(f"scan: f must carry on what it carries: it got {carry!r}, and returned {after!r}")
     return after, y
 
@@ -114,9 +115,9 @@ def _run(f: Callable[[Any, Any], tuple[Any, Any]], carry: Any, steps: Sequence[A
     """The loop itself."""
     ys, found = [], False
     steps = _held_steps(steps)
-    carry = map_structure(_held, carry)
+    carry, key = map_structure(_held, carry), key_of(carry)
     for x in reversed(steps) if reverse else steps:
-        carry, y = _stepped(f, carry, x)
+        carry, y = _stepped(f, carry, x, key)
         ys.append(y)
         found |= y is not None
     return carry, (ys[::-1] if reverse else ys) if found else None
@@ -221,7 +222,8 @@ class _Scan:
         x = _lift([column[at] for column in self.columns])
 
         def run() -> Any:
-            return _stepped(self.f, refill(self.carry, iter(before)), refill(self.steps[at], iter(x)))
+            carry = refill(self.carry, iter(before))
+            return _stepped(self.f, carry, refill(self.steps[at], iter(x)), key_of(carry))
 
         part = _Part("scan", run, [*before, *x])
         if not part.outside and not any(map(_follows, [*self.carried, *self._free()])):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import struct
 from collections.abc import Callable
 from types import SimpleNamespace
@@ -11,6 +12,8 @@ import pytest
 
 import pygrad
 from pygrad import _core, reference
+
+needs_timer = pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="needs an interval timer")
 
 CORE = SimpleNamespace(
     name="core",

@@ -7,6 +7,7 @@ import threading
 
 import pytest
 from captures import capture, kinds, replayed
+from conftest import needs_timer
 
 import pygrad
 from pygrad import CaptureError, Value, _core, math, no_grad
@@ -102,7 +103,7 @@ def test_an_exception_leaves_nothing_behind():
     assert float(x) == 2.0
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="signals")
+@needs_timer
 def test_a_signal_leaves_nothing_behind():
     import signal
 

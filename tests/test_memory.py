@@ -14,6 +14,7 @@ import threading
 import time
 
 import pytest
+from conftest import needs_timer
 
 import pygrad
 from pygrad import Value, _core, no_grad
@@ -43,7 +44,7 @@ def live_nodes() -> int:
 SANITIZED = "sanitize" in _core.build_info()["flags"]  # then freed memory is kept for a while, on purpose
 needs_proc = pytest.mark.skipif(
     not os.path.exists("/proc/self/statm") or SANITIZED,
-    reason="resident memory is read from /proc, and is the core's own",
+    reason="needs /proc to read resident memory from, and an allocator that keeps none of what is freed",
 )
 
 
@@ -204,7 +205,7 @@ def test_a_cycle_through_a_closure_is_collected():
 # ---------------------------------------------------------------- errors and interrupts
 
 
-@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="needs an interval timer")
+@needs_timer
 @pytest.mark.parametrize("phase", ["backward", "closures"])
 def test_interrupted_backward(phase):
     x = Value(1.0)

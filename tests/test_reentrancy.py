@@ -8,11 +8,10 @@ import pickle
 import signal
 
 import pytest
+from conftest import needs_timer
 
 import pygrad
 from pygrad import GraphError, Value, custom_op, detect_anomaly, explain, grad, no_grad
-
-needs_timer = pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="needs an interval timer")
 
 
 def long_chain(x, length):

@@ -10,6 +10,7 @@ import signal
 import sys
 
 import pytest
+from conftest import needs_timer
 
 import pygrad
 from pygrad import GraphError, Value, _core, detect_anomaly, value_and_grad
@@ -165,7 +166,7 @@ def test_stand_ins_and_places_are_left_alone():
     assert _core.gradients(box, [x]) == [expected]
 
 
-@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="needs an interval timer")
+@needs_timer
 def test_an_interrupt_gives_everything_back():
     class StopError(Exception):
         pass

@@ -7,11 +7,10 @@ import random
 import signal
 
 import pytest
+from conftest import needs_timer
 
 import pygrad
 from pygrad import GraphError, Value, _core, detect_anomaly, grad
-
-needs_timer = pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="needs an interval timer")
 
 
 def tangle(rng: random.Random, leaves: list[Value], length: int) -> Value:
